@@ -1,7 +1,7 @@
-"""The matrix of the server's commands: each that it lists, with words of every sort in every place.
+"""The matrix of the server's commands: each listed command, with words of every sort in each place.
 
-The oracle is redis-server: what it answers is right, and what it has afterwards is right. Beyond a
-limit that the documentation states, an error is right, and then nothing may have changed.
+The oracle is redis-server: its answers and its final state are correct. Beyond a
+documented limit an error is correct, and then nothing may have changed.
 """
 
 import itertools
@@ -13,7 +13,7 @@ from conformance.limits import Limit
 from conformance.pool_matrix import Result
 
 CONDITIONS = ("alone", "beside long values", "while it grows", "memory full")
-# What they say of themselves, of the time, or of the connection differs rightly.
+# These commands report on the server, the time or the connection, so they differ rightly.
 OF_THE_SERVER = {
     "AUTH", "BGSAVE", "CLIENT", "COMMAND", "CONFIG", "HELLO", "INFO", "KEYS", "QUIT", "RESET",
     "SCAN", "SHUTDOWN",
@@ -24,17 +24,17 @@ STATES: dict[str, list[list[bytes]]] = {
     "a text": [[b"SET", b"k", b"some text"]],
     "a key that ends": [[b"SET", b"k", b"10", b"EX", b"1000"]],
 }
-# As a time of any unit it is not over before a cell is.
+# A time in any unit that is not over before a cell ends.
 PLAIN = b"100000"
 NUMBERS = [b"0", PLAIN, b"-1", b"+1", b"01", b" 1", b"1.5", b"", b"x"]
 ENDS = [b"%d" % number for number in (2**63 - 1, -(2**63), 2**63, 2**64 - 1)]
 OPTIONS = [b"NX", b"XX", b"GT", b"LT", b"GET", b"EX", b"PX", b"KEEPTTL", b"MATCH", b"COUNT"]
-# So much of a word or a reply is shown.
+# Number of characters of a word or a reply that are shown.
 SHOWN_BYTES = 100
 
 
 class Peer:
-    """A connection that says words and reads one reply."""
+    """A connection that sends words and reads one reply."""
 
     def __init__(self, port: int) -> None:
         self.socket = socket.create_connection(("127.0.0.1", port), timeout=120)
@@ -75,14 +75,14 @@ class Peer:
 
 @dataclass(frozen=True)
 class Command:
-    """A command as `COMMAND` tells it."""
+    """A command as `COMMAND` describes it."""
 
     name: str
     arity: int
     first_key: int
 
     def words(self) -> int:
-        """Return how many words it takes at least, without its name."""
+        """Return the minimum number of words, without the name."""
         return abs(self.arity) - 1
 
 
@@ -109,7 +109,7 @@ class CommandMatrix:
         self.commands = [one for one in commands_of(ours) if one.name in known - OF_THE_SERVER]
 
     def both(self, words: list[bytes]) -> bool:
-        """Ask both for what prepares a state; return whether there was room for it."""
+        """Send both the requests that prepare a state; return whether there was room."""
         mine, right = self.ours.say(words), self.oracle.say(words)
         if self.is_full and str(mine).startswith("-OOM"):
             return False
@@ -118,7 +118,7 @@ class CommandMatrix:
         return True
 
     def beyond(self, words: list[bytes]) -> bool:
-        """Return whether a request is over a limit that is the store's and not the oracle's."""
+        """Return whether a request exceeds a limit that only our store has."""
         key = self.limits["kv.key_bytes"].most
         value = self.limits["kv.value_bytes"].most
         return (
@@ -131,15 +131,15 @@ class CommandMatrix:
         )
 
     def state(self, peer: Peer) -> list[object]:
-        """Return what a server has of the key, and of how many others."""
+        """Return a server's content of the key, and its number of other keys."""
         there = [peer.say([name, b"k"]) for name in (b"GET", b"PTTL", b"TYPE")]
-        # The time of an end is of the clock: that there is one counts.
+        # The expiry depends on the clock, so only its presence counts.
         if isinstance(there[1], int) and there[1] > 0:
             there[1] = round(there[1] / 100_000)
         return [*there, peer.say([b"DBSIZE"])]
 
     def cell(self, state: str, words: list[bytes]) -> None:
-        """Bring both into a state, ask both, and compare replies and what is there afterwards."""
+        """Bring both into a state, send both the request, and compare replies and final states."""
         if not all(self.both(request) for request in ([b"DEL", b"k"], *STATES[state])):
             self.settle()
             return
@@ -150,7 +150,7 @@ class CommandMatrix:
         told = f"{shown(words)} with {state}: "
         is_error = isinstance(mine, str) and mine.startswith("-")
         if is_error and mine != right:
-            # An error of our own: for a limit of ours or for memory, and then nothing was done.
+            # An error of ours alone is for a limit or for memory, and then nothing was done.
             is_partly = self.is_full and mine.startswith("-UNCERTAIN")
             is_allowed = self.beyond(words) or (self.is_full and mine.startswith("-OOM"))
             if not is_allowed and not is_partly:
@@ -167,7 +167,7 @@ class CommandMatrix:
             self.settle()
 
     def settle(self) -> None:
-        """Bring both to the same keys again, after they parted."""
+        """Bring both to equal keys again, after they diverged."""
         for words in ([b"DEL", b"k"], [b"DEL", b"x"]):
             self.ours.say(words)
             self.oracle.say(words)
@@ -176,15 +176,15 @@ class CommandMatrix:
             self.oracle.say([b"DEL", name])
 
     def extra(self) -> list[bytes]:
-        """Return the keys of words of the matrix that may have been made."""
+        """Return the words of the matrix that may have become keys."""
         return [*NUMBERS, *ENDS, *OPTIONS, *self.long_words()]
 
     def long_words(self) -> list[bytes]:
-        """Return words around the limit of a key."""
+        """Return words around the length limit of a key."""
         return [b"w" * size for size in self.limits["kv.key_bytes"].sizes()]
 
     def words_for(self, command: Command) -> Iterator[list[bytes]]:
-        """Give requests of a command: too few words, as few as can be, each word of every sort."""
+        """Yield requests of a command: too few words, the minimum, each word of every sort."""
         name = command.name.encode()
         least = command.words()
         plain = [b"k" if at + 1 == command.first_key else PLAIN for at in range(least)]
@@ -204,13 +204,13 @@ class CommandMatrix:
                 yield [name, *plain, one, other]
 
     def grow(self, keys: int = 3) -> None:
-        """Let the store grow by a few keys, as another client's."""
+        """Let the store grow by a few keys, as if by another client."""
         for _ in range(keys):
             self.seed += 1
             self.both([b"SET", b"grown:%d" % self.seed, b"v" * (self.seed % 300)])
 
     def run(self, condition: str, part: slice = slice(None)) -> Result:
-        """Ask every command everything, in one condition."""
+        """Send every command with every word, in one condition."""
         for command in self.commands:
             if command.name in ("FLUSHALL", "FLUSHDB") and condition != "alone":
                 continue
@@ -223,7 +223,7 @@ class CommandMatrix:
         return self.result
 
     def whole(self) -> None:
-        """Every key is met by SCAN and by KEYS, once, as the oracle has them."""
+        """SCAN and KEYS meet every key once, as the oracle has them."""
         right = self.oracle.say([b"KEYS", b"*"])
         assert isinstance(right, list), right
         mine = self.ours.say([b"KEYS", b"*"])
@@ -248,7 +248,7 @@ class CommandMatrix:
 
 
 def same(mine: object, right: object, words: list[bytes]) -> bool:
-    """Return whether two replies say the same; times may be apart by what passed between."""
+    """Return whether two replies are equal; times may differ by the time between them."""
     is_time = words[0] in (b"TTL", b"PTTL", b"EXPIRETIME", b"PEXPIRETIME")
     if is_time and isinstance(mine, int) and isinstance(right, int) and min(mine, right) > 0:
         return abs(mine - right) <= max(2000, right // 1000)
@@ -263,6 +263,6 @@ def shown(words: list[bytes]) -> str:
 
 
 def short(value: object) -> str:
-    """Return a reply as a line, not too long."""
+    """Return a reply as a short line."""
     text = repr(value)
     return text if len(text) <= SHOWN_BYTES else f"{text[:SHOWN_BYTES]}... ({len(text)})"

@@ -1,4 +1,4 @@
-"""What the matrix's tests share: the command, the drivers, the limits, and the count of cells."""
+"""Fixtures of the matrix's tests: the command, the drivers, the limits, and the count of cells."""
 
 import os
 import time
@@ -10,14 +10,14 @@ import pytest
 from conformance import drivers, limits
 from conformance.pool_matrix import Result
 
-# `make soak` asks for all of it; the fast form is for every change.
+# `make soak` asks for the complete matrix; the fast form is for every change.
 IS_WHOLE = bool(os.environ.get("ETHERMEM_CONFORMANCE"))
 COUNTED: list[tuple[str, int, float]] = []
 
 
 @pytest.fixture(scope="session")
 def command() -> Path:
-    """Return the command `ethermem`, as the tests of Rust build it."""
+    """Return the command `ethermem`, as the Rust tests build it."""
     built = drivers.TARGET / "ethermem"
     if not built.exists():
         pytest.skip(f"{built} is not built: cargo build -p ethermem-cli")
@@ -40,19 +40,19 @@ def all_limits(command: Path) -> dict[str, limits.Limit]:
 
 @pytest.fixture
 def judge(request: pytest.FixtureRequest) -> Iterator["Judge"]:
-    """Return what takes the results of a matrix, counts them, and fails for what was wrong."""
+    """Return a function that takes a matrix's results, counts them, and fails on wrong ones."""
     yield Judge(request.node.name)
 
 
 class Judge:
-    """Counts cells and the time that they took."""
+    """Counts cells and their time."""
 
     def __init__(self, name: str) -> None:
         self.name = name
         self.began = time.monotonic()
 
     def __call__(self, result: Result) -> None:
-        """Take one result."""
+        """Count one result."""
         COUNTED.append((self.name, result.cells, time.monotonic() - self.began))
         assert result.cells > 0
         first = "\n".join(result.wrong[:20])
@@ -60,7 +60,7 @@ class Judge:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Say how many cells there were."""
+    """Print the number of cells."""
     cells = sum(count for _, count, _ in COUNTED)
     seconds = sum(took for _, _, took in COUNTED)
     terminalreporter.write_line(f"conformance: {cells} cells, {seconds:.0f} s")

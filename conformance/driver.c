@@ -1,7 +1,7 @@
 /*
- * Does what the conformance matrix asks of a pool, in C: one request a line, one answer a line.
+ * Executes the conformance matrix's requests on a pool, in C: one request and answer per line.
  *
- * The drivers in Rust (crates/kv/examples/conformance.rs) and Python (driver.py) know the same
+ * The drivers in Rust (crates/kv/examples/conformance.rs) and Python (driver.py) accept equal
  * requests.
  */
 
@@ -14,7 +14,7 @@
 
 enum { NAMES_MAX = 4096 };
 
-/* A region, a thread or a client, by the name that the matrix gave it. */
+/* A region, a thread or a client, with its name in the matrix. */
 typedef struct {
     char name[32];
     ethermem_thread thread;
@@ -77,7 +77,7 @@ static void *room(uint64_t bytes) {
     return made;
 }
 
-/* The bytes of `seed`: what is written, and what must be read again. */
+/* Bytes derived from `seed`, which are written and later compared. */
 static uint8_t *pattern(uint64_t seed, uint64_t bytes) {
     uint8_t *data = room(bytes);
     for (uint64_t at = 0; at < bytes; at++) {
@@ -140,7 +140,7 @@ static uint64_t place(void) {
     return address + number();
 }
 
-/* Where a read puts its bytes: what is longer than any read may be is refused before it is used. */
+/* A buffer for a read. A length that no read may have is refused before the buffer is used. */
 static uint8_t *room_for(uint64_t bytes) {
     return room(bytes > UINT64_C(1) << 30 ? 0 : bytes);
 }

@@ -1,6 +1,6 @@
-"""Does what the conformance matrix asks of a pool, in Python: a request a line, an answer a line.
+"""Executes the conformance matrix's requests on a pool, in Python: one request and answer per line.
 
-The drivers in Rust (`crates/kv/examples/conformance.rs`) and C (`driver.c`) know the same requests.
+The drivers in Rust (`crates/kv/examples/conformance.rs`) and C (`driver.c`) accept equal requests.
 """
 
 import sys
@@ -10,23 +10,23 @@ from collections.abc import Callable, Iterator
 import ethermem
 from ethermem import kv
 
-# Longest pattern: a value of the store, and more.
+# Longest pattern in bytes: longer than any value of the store.
 CYCLE = bytes(range(251))
 
 
 def pattern(seed: int, length: int) -> bytes:
-    """Return the bytes of `seed`: what is written, and what must be read again."""
+    """Return the bytes derived from `seed`, which are written and later compared."""
     start = seed % len(CYCLE)
     return (CYCLE * ((start + length) // len(CYCLE) + 1))[start : start + length]
 
 
 def digest(data: bytes | bytearray) -> str:
-    """Return how many bytes, and their CRC-32."""
+    """Return the number of bytes, and their CRC-32."""
     return f"{len(data)} {zlib.crc32(data)}"
 
 
 class Driver:
-    """A pool, and what was made on it, by name."""
+    """A pool, and the objects created on it, by name."""
 
     def __init__(self) -> None:
         self.pool: ethermem.Pool | None = None
@@ -40,12 +40,12 @@ class Driver:
         return (self.regions[next(words)].address + int(next(words))) % (1 << 64)
 
     def places(self, words: Iterator[str]) -> list[tuple[int, int]]:
-        """Return places one behind another: the first, the length of each, how many."""
+        """Return contiguous places: the first address, the length of each, their number."""
         first, length, count = self.place(words), int(next(words)), int(next(words))
         return [((first + index * length) % (1 << 64), length) for index in range(count)]
 
     def manage(self, name: str, words: Iterator[str]) -> str | None:
-        """Do what makes and ends pools, threads, regions and stores."""
+        """Create or end pools, threads, regions and stores."""
         if name == "open":
             self.pool = ethermem.Pool.open(next(words))
             compute, memory = self.pool.nodes
@@ -227,7 +227,7 @@ class Driver:
         return digest(found.wait())
 
     def answer(self, line: str) -> str:
-        """Do what a line asks for."""
+        """Execute the request of a line."""
         words = iter(line.split())
         name = next(words)
         try:

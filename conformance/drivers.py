@@ -1,4 +1,4 @@
-"""The programs that ask a pool in each language, and how they are built and talked to."""
+"""The driver programs in each language: how they are built and called."""
 
 import os
 import shutil
@@ -11,7 +11,7 @@ from typing import Self
 
 ROOT = Path(__file__).resolve().parent.parent
 TARGET = ROOT / os.environ.get("CARGO_TARGET_DIR", "target") / "debug"
-# An answer that takes longer never comes.
+# Time limit of an answer in seconds.
 ANSWER_S_MAX = 600
 # Python has one exception for several kinds of errors.
 PYTHON_KINDS = {
@@ -28,13 +28,13 @@ PYTHON_KINDS = {
     "Offload": "OffloadError",
     "Refused": "RefusedError",
 }
-# So has C of the store's.
+# C merges kinds of errors of the store, too.
 C_KINDS = {"KeyTooLong": "TooLong", "ValueTooLong": "TooLong"}
 FACES = ("rust", "c", "python")
 
 
 def build_c(folder: Path) -> Path:
-    """Compile the driver in C against the library as the tests of Rust build it."""
+    """Compile the driver in C against the library as the Rust tests build it."""
     program = folder / "driver"
     libraries = folder / "lib"
     libraries.mkdir()
@@ -49,7 +49,7 @@ def build_c(folder: Path) -> Path:
 
 
 class Driver:
-    """A driver that runs: a request gets an answer, or the driver is dead."""
+    """A running driver: a request gets an answer, or the driver is dead."""
 
     def __init__(self, face: str, c_program: Path | None) -> None:
         self.face = face
@@ -68,7 +68,7 @@ class Driver:
         )
 
     def ask(self, request: str) -> str:
-        """Return the answer to one request, an error as its kind alone."""
+        """Return the answer to one request; for an error only its kind."""
         assert self.process.stdin is not None
         assert self.process.stdout is not None
         late = threading.Timer(ANSWER_S_MAX, self.process.kill)
@@ -91,7 +91,7 @@ class Driver:
         return answer.strip()
 
     def kind(self, answer: str) -> str:
-        """Return an answer as this face gives it: languages have fewer kinds of errors."""
+        """Return an answer as this language gives it: languages have fewer kinds of errors."""
         word, _, kind = answer.partition(" ")
         kinds = {"python": PYTHON_KINDS, "c": C_KINDS}.get(self.face, {})
         return f"{word} {kinds.get(kind, kind)}" if word == "error" else answer
@@ -110,7 +110,7 @@ class Driver:
 
 
 def missing() -> str | None:
-    """Return what a driver needs and is not there."""
+    """Return what a driver needs and this machine lacks."""
     if not (TARGET / "examples" / "conformance").exists():
         return "the driver in Rust is not built: cargo build -p ethermem-kv --examples"
     if not (TARGET / "deps" / "libethermem_capi.so").exists():

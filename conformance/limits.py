@@ -1,4 +1,4 @@
-"""The limits of what can be asked for, as the command tells them."""
+"""The limits of requests, as the command reports them."""
 
 import json
 import subprocess
@@ -8,7 +8,7 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class Limit:
-    """One limit, from the least to the most that is allowed."""
+    """One limit, with its minimum and maximum."""
 
     limit: str
     least: int
@@ -18,7 +18,7 @@ class Limit:
     beyond: str
 
     def sizes(self) -> list[int]:
-        """Return 0, 1, the limit, and one less and one more than it."""
+        """Return 0, 1, the limit, and the values just below and above it."""
         return sorted({0, 1, self.most - 1, self.most, self.most + 1})
 
 

@@ -1,7 +1,7 @@
-"""What must come of each operation of a pool: a model of regions, permissions, words and a store.
+"""The expected results of a pool's operations: a model of regions, permissions, words and a store.
 
-Each operation gives the answers that are right, of which a driver must give one. Errors have the
-names that they have in Rust.
+For each operation it gives the correct answers, of which a driver must give one. Errors have their
+Rust names.
 """
 
 import zlib
@@ -21,25 +21,25 @@ def pattern(seed: int, length: int) -> bytes:
 
 
 def digest(data: bytes | bytearray) -> str:
-    """Return the answer of a driver that read these bytes."""
+    """Return the answer of a driver that has read these bytes."""
     return f"ok {len(data)} {zlib.crc32(data)}"
 
 
 class RefusedError(Exception):
-    """An operation is not done, for one of these reasons."""
+    """An operation that is refused, for one of these reasons."""
 
     def __init__(self, *kinds: str) -> None:
         super().__init__(*kinds)
         self.kinds = kinds
 
     def answers(self) -> set[str]:
-        """Return the answers of a driver."""
+        """Return a driver's possible answers."""
         return {f"error {kind}" for kind in self.kinds}
 
 
 @dataclass
 class Region:
-    """Memory that was allocated at once: with whole pages where the pool has some."""
+    """Memory allocated as one: in whole pages if the pool has pages."""
 
     address: int
     asked: int
@@ -53,7 +53,7 @@ class Region:
 
 
 class Model:
-    """A pool with what is on it."""
+    """A pool with its contents."""
 
     def __init__(self, access_bytes_max: int, page_bytes: int | None, memory_nodes: int) -> None:
         self.most = access_bytes_max
@@ -64,7 +64,7 @@ class Model:
         self.held: dict[int, str] = {}
 
     def made(self, thread: str, name: str, address: int, asked: int, may: int) -> None:
-        """Take note of a region that was allocated."""
+        """Record a region that was allocated."""
         page = self.page_bytes or 1
         process = self.process_of[thread]
         data = bytearray(-(-asked // page) * page)
@@ -78,7 +78,7 @@ class Model:
             raise RefusedError("TooLong")
 
     def region_at(self, process: str, address: int) -> Region | None:
-        """Return the region that has this address, of those that a process may see."""
+        """Return the region with this address, among those that a process may see."""
         for region in self.regions.values():
             if region.holds(address) and region.may.get(process, 0):
                 return region
@@ -87,7 +87,7 @@ class Model:
     def access(
         self, thread: str, address: int, length: int, needed: int
     ) -> list[tuple[Region, int, int]]:
-        """Return the parts of regions that an access is: region, offset, length."""
+        """Return the parts of regions that an access touches: region, offset, length."""
         self.check_length(length)
         process, end = self.process_of[thread], address + length
         if end >= TOP:
@@ -109,12 +109,12 @@ class Model:
         return parts
 
     def read(self, thread: str, address: int, length: int) -> bytes:
-        """Return what a read gives."""
+        """Return the result of a read."""
         parts = self.access(thread, address, length, READ)
         return b"".join(bytes(region.data[at : at + n]) for region, at, n in parts)
 
     def write(self, thread: str, address: int, data: bytes) -> None:
-        """Do a write."""
+        """Apply a write."""
         done = 0
         for region, at, length in self.access(thread, address, len(data), WRITE):
             region.data[at : at + length] = data[done : done + length]
@@ -129,7 +129,7 @@ class Model:
         self.check_length(total)
 
     def gather(self, thread: str, places: list[tuple[int, int]]) -> bytes:
-        """Return what a gather gives; any of the places that are refused may be named."""
+        """Return the result of a gather; an error may name any refused place."""
         self.check_all(places)
         found, refused = [], []
         for address, length in places:
@@ -142,7 +142,7 @@ class Model:
         return b"".join(found)
 
     def scatter(self, thread: str, places: list[tuple[int, int]], data: bytes) -> None:
-        """Do a scatter; places that are not refused are written, but where one is nowhere."""
+        """Apply a scatter; allowed places are written, unless one place is on no node."""
         self.check_all(places)
         if any(address >> 48 >= self.memory_nodes for address, _ in places):
             raise RefusedError("Unmapped")
@@ -166,7 +166,7 @@ class Model:
         return int.from_bytes(region.data[at : at + WORD], "little")
 
     def modify(self, thread: str, address: int, operation: str, operands: list[int]) -> int:
-        """Do an atomic, and return the word before."""
+        """Apply an atomic, and return the previous word."""
         before = self.word(thread, address)
         after = {
             "add": lambda: (before + operands[0]) % TOP,
@@ -180,13 +180,13 @@ class Model:
         return before
 
     def lock(self, thread: str, address: int) -> None:
-        """Take a lock that is free."""
+        """Acquire a lock that is free."""
         assert self.word(thread, address) == 0, "the matrix locks nothing that is held"
         self.held[address] = thread
         self.write(thread, address, b"\x01" + bytes(WORD - 1))
 
     def unlock(self, thread: str, address: int) -> None:
-        """Give back a lock."""
+        """Release a lock."""
         self.word(thread, address)
         if self.held.get(address) != thread:
             raise RefusedError("NotHeld")

@@ -1,4 +1,4 @@
-"""Memory nodes and key-value servers of their own for a test, and how to reach them."""
+"""Memory nodes and key-value servers for one test, and their addresses."""
 
 import re
 import socket
@@ -12,7 +12,7 @@ PAGE_BYTES = 4096
 
 
 def free_port() -> int:
-    """Return a TCP port of the loopback that nothing listens on."""
+    """Return a TCP port of the loopback on which nothing listens."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         port: int = server.getsockname()[1]
         return port
@@ -20,7 +20,7 @@ def free_port() -> int:
 
 @contextmanager
 def memory_node(command: Path, folder: Path, kind: str, memory: str) -> Iterator[str]:
-    """Start a node, and give the URL of a pool on it of a kind."""
+    """Start a node, and yield the URL of a pool of a kind on it."""
     scheme, _, sealed = kind.partition(" ")
     port = free_port()
     words = [str(command), "node", "--memory", memory, "--page", "4KiB"]
@@ -51,7 +51,7 @@ def memory_node(command: Path, folder: Path, kind: str, memory: str) -> Iterator
 
 @contextmanager
 def kv_server(command: Path, pool: str, index: str) -> Iterator[int]:
-    """Start a key-value server on a pool, and give its port."""
+    """Start a key-value server on a pool, and yield its port."""
     words = [str(command), "kv", "--listen", "127.0.0.1:0", "--pool", pool, "--index", index]
     process = subprocess.Popen(words, stderr=subprocess.PIPE, text=True)
     try:
@@ -68,7 +68,7 @@ def kv_server(command: Path, pool: str, index: str) -> Iterator[int]:
 
 @contextmanager
 def redis_server(program: str, folder: Path) -> Iterator[int]:
-    """Start the oracle, and give its port."""
+    """Start the oracle, and yield its port."""
     port = free_port()
     words = [program, "--port", str(port), "--save", "", "--appendonly", "no"]
     words += ["--bind", "127.0.0.1", "--dir", str(folder), "--proto-max-bulk-len", "1gb"]

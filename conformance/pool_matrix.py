@@ -1,4 +1,4 @@
-"""The matrix of a pool's operations: which are asked, in which state, and what must come."""
+"""The matrix of a pool's operations: requests, states, and expected results."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -8,26 +8,26 @@ from conformance.limits import Limit
 from conformance.model import BOTH, READ, TOP, WORD, WRITE, Model, RefusedError, digest, pattern
 
 CONDITIONS = ("alone", "beside a full neighbour", "while it grows", "memory full")
-# Most that a cell moves: longer ones are of the limits, and are refused before.
+# Largest number of bytes that a cell moves: longer requests are tests of limits, and are refused.
 MOVED_BYTES_MAX = 64 << 20
 BIG = 4 << 20
-# Where transports cut, in the order of the layers: a word, a page, a datagram, a message.
+# Lengths at which transports split, by layer: a word, a page, a datagram, a message.
 CUTS = (8, 64, 4096, 64_000, 65_536, 1 << 20)
-# What a full neighbour leaves to others.
+# Memory that a full neighbour leaves to others.
 ROOM = 48 << 20
 SMALLEST = 4096
 
 
 @dataclass
 class Result:
-    """How many cells there were, and those whose answer was wrong."""
+    """The number of cells, and the cells with a wrong answer."""
 
     cells: int = 0
     wrong: list[str] = field(default_factory=list)
 
 
 class Matrix:
-    """One driver on one pool in one condition, beside the model of what it must answer."""
+    """One driver on one pool in one condition, beside the model of its answers."""
 
     def __init__(
         self,
@@ -59,7 +59,7 @@ class Matrix:
         may: tuple[str, ...] = (),
         **named: object,
     ) -> str:
-        """Ask, and hold the answer to what `expect` says; `may` are answers right as well."""
+        """Send a request, and compare the answer with `expect`; those in `may` are right, too."""
         try:
             right = {expect(*words, **named)}
         except RefusedError as refused:
@@ -73,18 +73,18 @@ class Matrix:
         return answer
 
     def done(self, request: str) -> str:
-        """Ask for what must be done."""
+        """Send a request that must succeed."""
         answer = self.driver.ask(request)
         assert answer.startswith("ok"), f"{request}: {answer}"
         return answer
 
     def thread(self, name: str, of: str | None = None) -> None:
-        """Make a thread, of a process of its own or of another thread's."""
+        """Make a thread, of a new process or of another thread's."""
         self.done(f"thread {name}" if of is None else f"fork {of} {name}")
         self.model.process_of[name] = name if of is None else self.model.process_of[of]
 
     def alloc(self, thread: str, name: str, length: int, may: int = BOTH) -> bool:
-        """Allocate, and say whether there was room."""
+        """Allocate, and return whether there was room."""
         answer = self.driver.ask(f"alloc {thread} {name} {length} {may}")
         if answer.startswith("ok "):
             self.address[name] = int(answer.split()[1])
@@ -94,7 +94,7 @@ class Matrix:
         return False
 
     def fill(self, thread: str, name: str, first: int) -> int:
-        """Allocate until nothing is left; return how much that was."""
+        """Allocate until no memory is left; return the number of bytes."""
         length, number, taken = first, 0, 0
         least = self.model.page_bytes or 1
         while length >= least:
@@ -135,7 +135,7 @@ class Matrix:
             self.fill("a", "f", 1 << 30)
 
     def grow(self) -> None:
-        """Let a neighbour allocate, write, and free what it had four turns before."""
+        """Let a neighbour allocate, write, and free its region of four turns before."""
         self.grown += 1
         name = f"g{self.grown}"
         if self.alloc("n", name, 3000 * (self.grown % 50 + 1)):
@@ -150,28 +150,28 @@ class Matrix:
         return (self.address[region] + offset) % TOP
 
     def places(self) -> Iterator[tuple[str, int]]:
-        """Give places of every sort: inside, at ends, of others, freed, nowhere."""
+        """Yield places of every sort: inside, at ends, of others, freed, nowhere."""
         yield from (("page", 0), ("big", 64), ("odd", 4999), ("short", 96), ("page", 4088))
         yield from (("ro", 0), ("wo", 8), ("other", 0), ("shared", 16), ("gone", 0), ("page", 3))
         for absolute in (0, 8, TOP - 8, TOP - 1, self.model.memory_nodes << 48):
             yield "page", (absolute - self.address["page"]) % TOP
 
     def sizes(self) -> list[int]:
-        """Return lengths around every cut of the transports and the limit of an access."""
+        """Return lengths around every split of the transports and the limit of an access."""
         around = {cut + by for cut in self.cuts for by in (-1, 0, 1)}
         limit = self.limits["pool.access_bytes"]
-        # Parts of what is long and refused are simulated, too.
+        # Parts of long, refused requests are simulated, too.
         far = {limit.most - 1, limit.most} if self.is_slow else set()
         return sorted(around | set(limit.sizes()) - far)
 
     def reads(self) -> None:
-        """Ask for reads of every length, and of every place."""
+        """Request reads of every length, and of every place."""
         names = ["read", "poll", "read_into", "region_read"]
         if self.driver.face == "c":
             names.remove("region_read")
         for name in names:
             for size in self.sizes():
-                # A buffer of the caller's is as long as what is asked for.
+                # A buffer of the caller is as long as the request.
                 if name == "read_into" and size > MOVED_BYTES_MAX:
                     continue
                 at = self.at("big", 5)
@@ -185,13 +185,13 @@ class Matrix:
         self.check("detach a big 0 4096", lambda: "ok")
 
     def seen(self, at: int, size: int, *, inside: bool = True) -> str:
-        """Return what a read gives; a region refuses first what is outside of it."""
+        """Return the result of a read; a region first refuses what is outside of it."""
         if not inside:
             raise RefusedError("Unmapped")
         return digest(self.model.read("a", at, size))
 
     def writes(self) -> None:
-        """Ask for writes of every length that can be sent, and to every place."""
+        """Request writes of every length that can be sent, and to every place."""
         names = ["write", "write_from", "region_write"]
         if self.driver.face == "c":
             names.remove("region_write")
@@ -203,7 +203,7 @@ class Matrix:
                 seed += 1
                 at, data = self.at("big", 3), pattern(seed, size)
                 self.check(f"{name} a big 3 {size} {seed}", self.written, at, data)
-                # What is before and behind it, too; all of it at the end.
+                # The surrounding bytes are checked, too; all bytes at the end.
                 around = min(size + 64, BIG)
                 self.check(f"read a big 0 {around}", self.seen, self.at("big", 0), around)
             for region, offset in self.places():
@@ -214,12 +214,12 @@ class Matrix:
                 self.check(f"{name} a {region} {offset} 8 {seed}", self.written, at, data)
 
     def written(self, at: int, data: bytes) -> str:
-        """Do a write in the model."""
+        """Apply a write to the model."""
         self.model.write("a", at, data)
         return "ok"
 
     def gathers(self) -> None:
-        """Ask for several places at once: as many as fit a datagram, one more, and none."""
+        """Request several places at once: as many as fit a datagram, one more, and none."""
         for name in ("gather", "gather_into"):
             for count in (0, 1, 2, 31, 32, 33, 128, 1000):
                 for size in (1, 8, 1000):
@@ -245,16 +245,16 @@ class Matrix:
             self.check("read a big 0 16384", self.seen, self.at("big", 0), 16384)
 
     def gathered(self, parts: list[tuple[int, int]]) -> str:
-        """Return what a gather gives."""
+        """Return the result of a gather."""
         return digest(self.model.gather("a", parts))
 
     def scattered(self, parts: list[tuple[int, int]], data: bytes) -> str:
-        """Do a scatter in the model."""
+        """Apply a scatter to the model."""
         self.model.scatter("a", parts, data)
         return "ok"
 
     def words(self) -> None:
-        """Ask for atomics and locks at every place, with operands at the ends of a word."""
+        """Request atomics and locks at every place, with operands at the ends of a word's range."""
         operands = (0, 1, TOP - 1, 1 << 63)
         for region, offset in [*self.places(), ("page", 16)]:
             at = self.at(region, offset)
@@ -284,24 +284,24 @@ class Matrix:
             self.check(f"unlock a {region} {offset}", self.locked, "unlock", "a", at)
 
     def modified(self, at: int, operation: str, words: list[int]) -> str:
-        """Do an atomic in the model."""
+        """Apply an atomic to the model."""
         return f"ok {self.model.modify('a', at, operation, words)}"
 
     def set_word(self, at: int, word: int) -> str:
-        """Swap a word in the model."""
+        """Apply a swap to the model."""
         return f"ok {self.model.modify('a', at, 'swap', [word])}"
 
     def test_and_set(self, at: int) -> str:
-        """Set bit 0 of a word in the model."""
+        """Set bit 0 of a word of the model."""
         return f"ok {self.model.modify('a', at, 'or', [1]) & 1}"
 
     def locked(self, what: str, thread: str, at: int) -> str:
-        """Take or give back a lock in the model."""
+        """Acquire or release a lock of the model."""
         getattr(self.model, what)(thread, at)
         return "ok"
 
     def allocations(self, condition: str) -> None:
-        """Ask for regions of every length, share them, free them, and find them gone."""
+        """Request regions of every length, share them, free them, and find them gone."""
         for number, size in enumerate(self.sizes()):
             name = f"new{number}"
             request = f"alloc a {name} {size} 3"
@@ -334,7 +334,7 @@ class Matrix:
             self.check(f"read a {name} {size - 1} 1", self.seen, at, 1)
 
     def others(self) -> None:
-        """Ask for what orders operations, passes time, and runs at the memory node."""
+        """Request operations that order, wait, or run at the memory node."""
         for thread in ("a", "a2", "b"):
             for request in (f"release {thread}", f"fence {thread}"):
                 self.check(request, lambda: "ok")
@@ -358,20 +358,20 @@ class Matrix:
         )
 
     def kept(self, size: int) -> str:
-        """Return what the filter keeps: every word that is not the largest."""
+        """Return the filter's result: every word that is not the largest."""
         data = self.model.read("a", self.at("page", 0), size)
         words = [data[at : at + WORD] for at in range(0, size, WORD)]
         return digest(b"".join(word for word in words if word != b"\xff" * WORD))
 
     def end(self) -> None:
-        """Everything is as the model has it, and the pool goes on."""
+        """Check that everything equals the model, and that the pool goes on."""
         for name, region in self.model.regions.items():
             if region.owner != "n" and region.may[region.owner] & READ and len(region.data) <= BIG:
                 request = f"read {region.owner} {name} 0 {len(region.data)}"
                 self.check(request, digest, region.data)
 
     def run(self, condition: str) -> Result:
-        """Ask for everything in one condition."""
+        """Run every request in one condition."""
         self.prepare(condition)
         parts = (self.reads, self.writes, self.gathers, self.words)
         for part in (*parts, lambda: self.allocations(condition), self.others):
@@ -384,5 +384,5 @@ class Matrix:
 
 
 def raise_(error: RefusedError) -> str:
-    """Raise: what a lambda cannot."""
+    """Raise an exception, which a lambda cannot."""
     raise error

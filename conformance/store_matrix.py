@@ -1,4 +1,4 @@
-"""The matrix of the key-value store: keys and values of every length, by either walk."""
+"""The matrix of the key-value store: keys and values of every length, with either index walk."""
 
 from collections.abc import Callable
 from functools import partial
@@ -9,7 +9,7 @@ from conformance.model import RefusedError, digest, pattern
 from conformance.pool_matrix import Result, raise_
 
 INDEXES = ("client", "node")
-# Where the store's own ways part: a value that a call takes along, an access of the node.
+# Lengths at which the store's paths differ: a value within a request, an access of the node.
 CUTS = (16 << 10, 1 << 20)
 
 
@@ -31,12 +31,12 @@ class StoreMatrix:
             self.done(f"client {index} {index}")
 
     def done(self, request: str) -> None:
-        """Ask for what must be done."""
+        """Send a request that must succeed."""
         answer = self.driver.ask(request)
         assert answer.startswith("ok"), f"{request}: {answer}"
 
     def check(self, request: str, expect: Callable[[], str]) -> str:
-        """Ask, and hold the answer to what the dictionary says."""
+        """Send a request, and compare the answer with the dictionary."""
         try:
             right = {expect()}
         except RefusedError as refused:
@@ -49,7 +49,7 @@ class StoreMatrix:
         return answer
 
     def check_lengths(self, key: bytes, value: bytes) -> None:
-        """Refuse what is over the limits."""
+        """Refuse lengths over the limits."""
         if len(key) > self.limits["kv.key_bytes"].most:
             raise RefusedError("KeyTooLong")
         if len(value) > self.limits["kv.value_bytes"].most:
@@ -67,7 +67,7 @@ class StoreMatrix:
         self.check(f"kv_read {client} {key[0]} {key[1]}", expect)
 
     def write(self, client: str, how: str, key: tuple[int, int], value: tuple[int, int]) -> None:
-        """Put, create or update one key; an error leaves what was there."""
+        """Put, create or update one key; an error leaves the previous value."""
         name, data = pattern(*key), pattern(*value)
         is_there = name in self.values
         changes = how == "put" or (how == "create") != is_there
@@ -94,7 +94,7 @@ class StoreMatrix:
         self.read(client, key)
 
     def keys(self) -> None:
-        """Every operation on keys of every length."""
+        """Run every operation on keys of every length."""
         for size in self.limits["kv.key_bytes"].sizes():
             for client in INDEXES:
                 for how in ("update", "create", "create", "update", "put"):
@@ -103,13 +103,13 @@ class StoreMatrix:
                 self.delete(client, (1, size))
 
     def value_sizes(self, most: int | None = None) -> list[int]:
-        """Return lengths of values around what the ways part at, and the limit."""
+        """Return lengths of values around the splits of the paths, and the limit."""
         around = {cut + by for cut in CUTS for by in (-100, -1, 0, 1)}
         limit = set(self.limits["kv.value_bytes"].sizes())
         return sorted(size for size in around | limit if most is None or size <= most)
 
     def neighbours(self, client: str) -> None:
-        """Change, find and drop keys of the same chain."""
+        """Change, find and delete keys of one chain."""
         other = INDEXES[1 - INDEXES.index(client)]
         for seed in (2, 3):
             self.write(client, "put", (seed, 9), (seed, 20))
@@ -118,7 +118,7 @@ class StoreMatrix:
         self.delete(client, (2, 9))
 
     def long_values(self, most: int | None = None) -> None:
-        """Values of every length, and their neighbours by either walk."""
+        """Use values of every length, and their neighbours, with either walk."""
         for number, size in enumerate(self.value_sizes(most)):
             for client in INDEXES:
                 key = (10, 12)
@@ -140,14 +140,14 @@ class StoreMatrix:
             self.read("client", (name[0], len(name)))
 
     def clear(self) -> None:
-        """Drop everything, and find nothing."""
+        """Delete everything, and find nothing."""
         self.check("kv_clear node", lambda: "ok")
         self.values.clear()
         self.read("client", (20, 12))
         self.write("client", "put", (20, 12), (1, 12))
 
     def refused(self) -> None:
-        """A store of too few buckets, or of a number that is no power of two."""
+        """Refuse a store of too few buckets, or of a number that is not a power of two."""
         for buckets in (0, 1, 3):
             kinds = {"c": ("BadArgument",), "python": ("InputError",)}
             right = kinds.get(self.driver.face, ("BadConfig",))

@@ -21,7 +21,7 @@ LONG = (1 << 20) + 1
 def peers(
     command: Path, tmp_path: Path, pool: str, index: str, condition: str
 ) -> Iterator[tuple[Peer, Peer]]:
-    """Give connections to our server and to the oracle."""
+    """Yield connections to our server and to the oracle."""
     program = shutil.which("redis-server")
     if program is None:
         pytest.skip("redis-server is not installed")
@@ -66,7 +66,7 @@ def test_every_command_answers_as_redis(
             words = [b"SET", b"long:%d" % number, bytes([number]) * (LONG + number)]
             matrix.both(words)
     elif is_full:
-        # What is short finds blocks that were given back: changes fail and succeed by turns.
+        # Short values find freed blocks: changes fail and succeed in turn.
         for size in (1, 10, 100):
             for number in range(100):
                 matrix.both([b"SET", b"warm:%d:%d" % (size, number), b"x" * size])

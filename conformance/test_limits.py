@@ -1,4 +1,4 @@
-"""The page of limits says what the command says."""
+"""The page of limits matches the command."""
 
 from pathlib import Path
 

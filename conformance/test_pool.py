@@ -70,7 +70,7 @@ def test_every_operation_of_a_store_answers_as_a_dictionary(
     judge: Judge,
     tmp_path: Path,
 ) -> None:
-    # Of the longest values, a fabric's events take minutes.
+    # The longest values take minutes of a fabric's events.
     most = None if IS_WHOLE or pool in ("local", "udp") else 2 << 20
 
     def run(url: str) -> None:

@@ -3,9 +3,9 @@
 
     python3 scripts/bench_kv.py [--command target/release/ethermem] [--rounds 7] [--requests 500000]
 
-Both servers run all the while; each round measures both, the first one in turn. Beside requests
-a second stands the time on a core that a server took for a million requests: on a machine that is
-shared, that is what repeats.
+Both servers run all the while; each round measures both, in alternating order. Besides requests
+per second, the table shows the processor time of a server per million requests: on a shared
+machine, that is the repeatable number.
 """
 
 import argparse
@@ -28,7 +28,7 @@ READY_LINES_MAX = 200
 
 
 def free_port():
-    """Return a port that nobody listens on."""
+    """Return a port on which nothing listens."""
     with socket.socket() as sock:
         sock.bind(("127.0.0.1", 0))
         return sock.getsockname()[1]
@@ -36,7 +36,7 @@ def free_port():
 
 @contextmanager
 def started(command, ready):
-    """Run a server; give it once it has said that it is ready."""
+    """Run a server; yield it once it has reported that it is ready."""
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     ) as process:
@@ -52,13 +52,13 @@ def started(command, ready):
 
 
 def core_s(process):
-    """Return the time on a core that a process has taken, of the user and of the system."""
+    """Return the processor time that a process has used, user and system, in seconds."""
     fields = Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def measure(port, process, test, options):
-    """Run one benchmark: requests a second, and core seconds for a million requests."""
+    """Run one benchmark: requests per second, and processor seconds per million requests."""
     before = core_s(process)
     arguments = ["-p", port, "-t", test.lower(), "-n", options.requests, "-P", options.pipeline]
     arguments += ["-d", options.value_bytes, "-c", options.clients, "-r", options.keys, "--csv"]
@@ -71,12 +71,12 @@ def measure(port, process, test, options):
 
 
 def summary(values):
-    """Return the median, and the least and the most."""
+    """Return the median, the minimum and the maximum."""
     return {"median": statistics.median(values), "least": min(values), "most": max(values)}
 
 
 def run(options):
-    """Measure both in turn, and return what came of it."""
+    """Measure both alternately, and return the results."""
     ours, theirs = free_port(), free_port()
     kv = [options.command, "kv", "--pool", options.pool, "--index", options.index]
     kv += ["--listen", f"127.0.0.1:{ours}"]
@@ -114,7 +114,7 @@ def row(test, measured):
 
 
 def table(rows):
-    """Return the results as a table of Markdown."""
+    """Return the results as a Markdown table."""
     lines = [
         "| test | ethermem, requests/s | redis-server, requests/s | ratio | spread |"
         " core s per million: ethermem | redis-server |",

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Make the pages of the repository fit into a site, and check the links of the site.
+"""Convert the repository's pages for a site, and check the site's links.
 
     mdbook build                        # calls this as a preprocessor: book.toml
     python3 scripts/book.py check DIR   # every link of the site in DIR leads somewhere
@@ -18,17 +18,17 @@ from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-# The folder of the book's sources in the repository.
+# Folder of the book's sources in the repository.
 SOURCES = "docs"
 FABRICS = "docs/fabrics/README.md"
-# Code is kept as it is: the target of a link counts outside of it alone.
+# Code is kept as it is: only link targets outside of code are rewritten.
 LINK = re.compile(r'(?P<code>`+[^`]*`+)|(?P<before>\]\(|^\[[^\]]+\]: |src=")(?P<to>[^)"\s]+)')
-# Pages that mdBook itself makes of all others.
+# Pages that mdBook generates from all others.
 MADE = {"print.html", "404.html", "toc.html"}
 
 
 def chapters(items):
-    """Give every chapter of a list of items, those inside others too."""
+    """Yield every chapter of a list of items, including nested ones."""
     for item in items:
         chapter = item.get("Chapter") if isinstance(item, dict) else None
         if chapter is not None:
@@ -37,7 +37,7 @@ def chapters(items):
 
 
 def source(chapter):
-    """Return the file of a chapter, from the root of the repository."""
+    """Return the file of a chapter, relative to the root of the repository."""
     return os.path.normpath(f"{SOURCES}/{chapter['source_path']}")
 
 
@@ -63,7 +63,7 @@ def add_fabrics(items, root):
 
 
 def site_target(to, chapter, paths, root, host):
-    """Return where a link of a chapter leads in the site."""
+    """Return the target of a chapter's link in the site."""
     path, mark, fragment = to.partition("#")
     if urlsplit(to).scheme or not path:
         return to
@@ -97,7 +97,7 @@ def rewrite(chapter, paths, root, host):
 
 
 def preprocess(context, book):
-    """Return the book as the site has it."""
+    """Return the book as the site needs it."""
     root = Path(context["root"])
     host = context["config"]["output"]["html"]["git-repository-url"]
     items = book["items"]
@@ -113,7 +113,7 @@ def preprocess(context, book):
 
 
 class Page(HTMLParser):
-    """The marks of a page, and where its links lead."""
+    """The anchors of a page, and the targets of its links."""
 
     def __init__(self, text):
         super().__init__()
@@ -122,7 +122,7 @@ class Page(HTMLParser):
         self.feed(text)
 
     def handle_starttag(self, _tag, attributes):
-        """Keep what a link may lead to, and what leads somewhere."""
+        """Record anchors and link targets."""
         for name, value in attributes:
             if name == "id":
                 self.marks.add(value)
@@ -131,7 +131,7 @@ class Page(HTMLParser):
 
 
 def broken(site):
-    """Give every link of a site that leads nowhere, with its page."""
+    """Yield every broken link of a site, with its page."""
     files = {file for file in site.rglob("*.html") if file.name not in MADE}
     pages = {file.resolve(): Page(file.read_text(encoding="utf-8")) for file in sorted(files)}
     for file, page in pages.items():
@@ -148,7 +148,7 @@ def broken(site):
 
 
 def check(site):
-    """Say what leads nowhere; the exit code says whether there was any."""
+    """Print the broken links; the exit code says whether there were any."""
     site = Path(site)
     pages = len(list(site.rglob("*.html")))
     found = list(broken(site))

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Draw how often an allocation is tried in vain, by how full memory is: figure 13 of Clio's paper.
+"""Plot the failed tries of an allocation by how full memory is: figure 13 of Clio's paper.
 
     cargo run --release -p ethermem-clio --example allocation_retries > retries.txt
     python3 scripts/clio_figure13.py retries.txt [--out docs/images/clio-figure13.svg]
 
-The same retries give the same bytes. It needs matplotlib.
+Equal input gives equal bytes. It needs matplotlib.
 """
 
 import argparse
@@ -30,7 +30,7 @@ def largest(text):
 
 
 def draw(percents, rows, path):
-    """Draw a step for each allocation, and what was published."""
+    """Draw a step for each allocation, and the published values."""
     mpl.rcParams["svg.hashsalt"] = "ethermem"
     figure, axes = plt.subplots(figsize=(7, 3.6), constrained_layout=True)
     for pages, most in rows.items():
@@ -44,7 +44,7 @@ def draw(percents, rows, path):
 
 
 def main():
-    """Read what the example printed, and draw it."""
+    """Read the example's output, and draw it."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("retries", type=Path)
     parser.add_argument("--out", type=Path, default=Path("docs/images/clio-figure13.svg"))

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Run the simulator that EDM's figure 8 was made with, with one of its rules changed at a time.
+"""Run the simulator of EDM's figure 8, with one of its rules changed at a time.
 
-    python3 scripts/edm_artifact.py                      # what is behind docs/figure8.md: hours
+    python3 scripts/edm_artifact.py                      # the data of docs/figure8.md: hours
     python3 scripts/edm_artifact.py --only "several"     # rows whose names contain this
 
-It takes EDM's simulator and its generator of messages as they are on GitHub, at one commit, builds
-them with gcc, makes the messages of the five applications, changes the lines that EDITS names, and
-prints a table of mean slowdowns. A run that has ended is kept in --out and not made again.
+It takes EDM's simulator and message generator from GitHub, at one commit, and builds
+them with gcc. It makes the messages of the five applications, changes the lines that EDITS names,
+and prints a table of mean slowdowns. A finished run is kept in --out and not repeated.
 With --ethermem, our fabrics run the same messages beside it.
 """
 
@@ -31,17 +31,17 @@ APPLICATIONS = ["hadoop", "spark", "sparksql", "graphlab", "memcached"]
 TWO = ["hadoop", "memcached"]
 LINK_GBPS = 100
 SLOT_S = 64 / (LINK_GBPS * 1e9)
-# Its script gives a message to a read in five of eleven draws, and to the other side a write.
+# Its script makes a message a read in five of eleven draws, and otherwise a write.
 READS_OF_ELEVEN = 5
 REQUEST_BYTES = 16
 READ, WRITE = 1, 3
-# The longest run takes a tenth of it.
+# The longest run takes a tenth of this.
 TIMEOUT_S = 4 * 3600
 
 
 @dataclass(frozen=True)
 class Edit:
-    """One line of a source: what is on it, and what is there instead."""
+    """One line of a source file, and its replacement."""
 
     line: int
     old: str
@@ -76,12 +76,12 @@ else if (pkt && flow->pkts_sent % 8 == 0) {
 }
 """
 
-# Of a fabric's source, by name of the change.
+# Edits of a fabric's source, by name of the change.
 EDITS: dict[str, dict[str, list[Edit]]] = {
     "edm": {
-        # A host takes a grant with less than a block left for one that is used up.
+        # A host takes a grant with less than a block left as used up.
         "every-length-ends": [Edit(318, "flow->quota < BLK_SIZE", "flow->quota <= 0")],
-        # Of a grant of l bytes both ports are busy for l/B, whatever is under way.
+        # A grant of l bytes occupies both ports for l/B, whatever else is in flight.
         "ports-held": [
             Edit(47, "flowlist_t* flowlist;", f"flowlist_t* flowlist; {HELD}"),
             Edit(
@@ -96,7 +96,7 @@ EDITS: dict[str, dict[str, list[Edit]]] = {
                 " + (grant->reqLen + BLK_SIZE - 1) / BLK_SIZE;",
             ),
         ],
-        # A message may be granted again while a chunk of it is under way.
+        # A message may be granted again while a chunk of it is in flight.
         "several-chunks": [
             Edit(115, "isGranted = 1", "isGranted = 0"),
             Edit(128, "curQuota =", "curQuota +="),
@@ -112,7 +112,7 @@ EDITS: dict[str, dict[str, list[Edit]]] = {
     "pfc": {
         # A node takes another message while its own cannot send.
         "gives-way": [Edit(153, "if (node", f"{GIVE_WAY}if (node")],
-        # The switch tells only those to resume that it has paused.
+        # The switch resumes only nodes that it has paused.
         "resumes-the-paused": [
             Edit(
                 99, "&& !resumeSent", "&& nodePFCPause[net_pkt->src_node][dst_host] && !resumeSent"
@@ -135,7 +135,7 @@ class Row:
 
     @property
     def name(self) -> str:
-        """Say what is run."""
+        """Return the name of the run."""
         words = " and ".join(self.changes) or "as it is"
         return f"{self.fabric}: {words}" + (f", draw {self.draw}" if self.draw != 1 else "")
 
@@ -162,11 +162,11 @@ ROWS = [
 
 
 class WrongError(Exception):
-    """What the caller is told in one line."""
+    """An error that the caller sees as one line."""
 
 
 def run(command: list[object], cwd: Path) -> str:
-    """Give what a command prints."""
+    """Return a command's output."""
     words = [str(word) for word in command]
     done = subprocess.run(
         words, cwd=cwd, capture_output=True, text=True, errors="replace", check=False
@@ -178,7 +178,7 @@ def run(command: list[object], cwd: Path) -> str:
 
 
 def source(given: Path | None, origin: tuple[str, str], into: Path) -> Path:
-    """A checkout of the origin's commit: what is given, or a clone."""
+    """Return a checkout of the origin's commit: the given one, or a clone."""
     url, commit = origin
     checkout = given or into
     if not checkout.exists():
@@ -199,7 +199,7 @@ def source(given: Path | None, origin: tuple[str, str], into: Path) -> Path:
 
 
 def edited(text: str, file: str, edits: list[Edit]) -> str:
-    """Give the source with the edits made, each of them once."""
+    """Return the source with the edits made, each exactly once."""
     lines = text.split("\n")
     for edit in edits:
         found = lines[edit.line - 1] if edit.line <= len(lines) else ""
@@ -212,7 +212,7 @@ def edited(text: str, file: str, edits: list[Edit]) -> str:
 
 
 def built(row: Row, simulator: Path, out: Path) -> Path:
-    """The simulator of the row's fabric with the row's changes."""
+    """Build the simulator of the row's fabric with the row's changes."""
     program = out / "bin" / "-".join((row.fabric, *row.changes))
     tree = simulator / "netsimu"
     text = (tree / "src" / f"{row.fabric}.c").read_text()
@@ -223,7 +223,7 @@ def built(row: Row, simulator: Path, out: Path) -> Path:
     copy.write_text(edited(text, f"{row.fabric}.c", edits))
     mains = set(EDITS) | {"pfabric", "fastpass"}
     shared = [file for file in sorted((tree / "src").glob("*.c")) if file.stem not in mains]
-    # Its memory.c has no part in its own build.
+    # Its memory.c is not part of its own build.
     libraries = [file for file in sorted((tree / "lib").glob("*.c")) if file.stem != "memory"]
     flags = ["-std=gnu99", "-O2", "-w", f"-I{(tree / 'include').resolve()}"]
     files = [file.resolve() for file in [copy, *shared, *libraries]]
@@ -232,7 +232,7 @@ def built(row: Row, simulator: Path, out: Path) -> Path:
 
 
 def generated(application: str, generator: Path, out: Path) -> Path:
-    """The messages of its generator: number, source, destination, bytes, seconds."""
+    """Return the messages of its generator: number, source, destination, bytes, seconds."""
     raw = out / "messages" / f"{application}.raw.csv"
     if raw.exists():
         return raw
@@ -259,7 +259,7 @@ def generated(application: str, generator: Path, out: Path) -> Path:
 
 
 def messages(application: str, draw: int, raw: Path) -> Path:
-    """What the simulators read, as its preprocess.py makes it, but with a seed."""
+    """Return the simulators' input, as its preprocess.py makes it, but with a seed."""
     file = raw.with_name(f"{application}-{draw}.csv")
     chance = random.Random(draw)
     with raw.open() as rows, file.open("w") as made:
@@ -273,7 +273,7 @@ def messages(application: str, draw: int, raw: Path) -> Path:
 
 
 def measured(program: Path, file: Path, out: Path) -> float:
-    """The mean slowdown that the simulator tells, or told before of the same messages."""
+    """Return the mean slowdown from the simulator, or from an earlier run of the same messages."""
     what = hashlib.sha256(program.read_bytes() + file.read_bytes()).hexdigest()
     folder = out / "runs" / f"{program.name}-{file.stem}-{what[:8]}"
     log = folder / "log"
@@ -298,7 +298,7 @@ def measured(program: Path, file: Path, out: Path) -> float:
 
 
 def ours(command: Path, files: dict[str, Path], out: Path) -> list[tuple[str, dict[str, float]]]:
-    """Our fabrics by the published method on the same messages."""
+    """Run our fabrics by the published method on the same messages."""
     text = (ROOT / "scenarios" / "figure8b.toml").read_text()
     text = text.replace("../golden", str(ROOT / "golden"))
     trace = f'kind = "trace"\ntrace_format = "edm-artifact"\ntrace = "{files["hadoop"].resolve()}"'
@@ -334,7 +334,7 @@ def ours(command: Path, files: dict[str, Path], out: Path) -> list[tuple[str, di
 
 
 def table(rows: list[tuple[str, dict[str, float]]]) -> str:
-    """Give the rows as Markdown."""
+    """Return the rows as Markdown."""
     lines = [f"| mean slowdown | {' | '.join(APPLICATIONS)} |", "|---" * 6 + "|"]
     for name, found in rows:
         cells = [f"{found[app]:.3f}" if app in found else "" for app in APPLICATIONS]

@@ -1,4 +1,4 @@
-"""What became of each test, from the JUnit files that nextest and pytest write."""
+"""Outcomes of tests, from the JUnit files that nextest and pytest write."""
 
 import re
 import tomllib
@@ -10,7 +10,7 @@ from xml.etree import ElementTree
 # have printed the test's name before, without a newline.
 SKIPPED = re.compile(r"^(?:test .* \.\.\. )?SKIPPED: (\S.*)$", re.MULTILINE)
 
-# A test that Rust's harness names, and what it says became of it.
+# A test that Rust's harness names, with its outcome.
 LIBTEST = re.compile(r"^test (\S.*) \.\.\. (ok|FAILED|ignored.*)$", re.MULTILINE)
 
 
@@ -43,7 +43,7 @@ class ExpectedSkip:
 
 @dataclass
 class Count:
-    """Tests by what became of them."""
+    """Numbers of tests by outcome."""
 
     passed: int = 0
     failed: int = 0
@@ -67,7 +67,7 @@ def count(cases):
 
 
 def printed(element):
-    """Return what a test wrote to its standard streams."""
+    """Return a test's output."""
     return "\n".join(
         text.text or "" for kind in ("system-out", "system-err") for text in element.iter(kind)
     )
@@ -85,7 +85,7 @@ def outcome(element):
 
 
 def read(path):
-    """Read the cases of a JUnit file; raises `OSError` or `ParseError` for a file that is none."""
+    """Read the cases of a JUnit file; raises `OSError` or `ParseError` for an invalid file."""
     cases = []
     for element in ElementTree.parse(path).iter("testcase"):
         name = f"{element.get('classname', '')}::{element.get('name', '')}"
@@ -94,7 +94,7 @@ def read(path):
 
 
 def read_libtest(path):
-    """Read the cases that a log of `cargo test` has; raises `OSError` for a file that is none."""
+    """Read the cases in a log of `cargo test`; raises `OSError` for an unreadable file."""
     outcome_of = {"ok": "passed", "FAILED": "failed"}
     return [
         Case(name, outcome_of.get(result, "skipped"), result)
@@ -103,7 +103,7 @@ def read_libtest(path):
 
 
 def skips_of_log(text):
-    """Return the skips that a log of lines has, of checks that are no tests."""
+    """Return the skips in a log of lines, of checks that are not tests."""
     return [Case("lint", "skipped", found.group(1)) for found in SKIPPED.finditer(text)]
 
 
@@ -117,6 +117,6 @@ def unexpected(cases, expected, in_ci):
 
 
 def load_expected(path):
-    """Read `expected_tests.toml`: the fewest tests of each suite, and the expected skips."""
+    """Read `expected_tests.toml`: the minimum number of tests per suite, and the expected skips."""
     table = tomllib.loads(path.read_text(encoding="utf-8"))
     return table["fewest"], [ExpectedSkip(**entry) for entry in table.get("skip", [])]

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Make mutants of the code that decides something, and see which the tests catch.
+"""Make mutants of the code that decides results, and find which ones the tests catch.
 
     python3 scripts/mutants.py [--folder DIR] [--crate NAME...] [--again] [PART...]
 
 PART is a part of a file's name. `mutants.toml` lists the files. Every test runs once, to learn
-which mutants it reaches; then each mutant meets the tests that reach it, the fastest first, until
-one fails. Outcomes are kept in `DIR/outcomes.jsonl`; `--again` tries those again that were missed.
-With `--crate`, mutants of that crate alone are made, and only its own tests are built and run.
+which mutants it reaches. Then each mutant meets the tests that reach it, the fastest first, until
+one fails. Outcomes are kept in `DIR/outcomes.jsonl`; `--again` retries those that were missed.
+With `--crate`, only mutants of that crate are made, and only its own tests are built and run.
 """
 
 import argparse
@@ -31,18 +31,18 @@ from pathlib import Path
 import mutate
 
 ROOT = Path(__file__).resolve().parent.parent
-# It checks the rules of waiting in a workspace of its own.
+# The model checks the rules of waiting in a workspace of its own.
 MODEL = "model/tests/wait.rs"
-# The folders whose tests are a crate's own, where that is not its folder alone.
+# Folders whose tests belong to a crate, if not only its own folder.
 TESTED_BY = {"pool": ["pool", "ethermem", "model"]}
 COVER = str(2**32 - 2)
-# Tests that take longer are not run for each mutant.
+# Tests that take longer than this are not run for each mutant.
 TEST_S_MAX = 30
-# So long are the tests of one mutant at most, by what they take without it.
+# Time limit of the tests of one mutant, from their time without it.
 MUTANT_S_MAX = 60
-# A mutant may have a test allocate without an end.
+# A mutant may make a test allocate without end.
 MEMORY_BYTES_MAX = 16 << 30
-# The targets whose tests hold the code, beside the tests in the crates themselves.
+# Targets whose tests check the code, beside the tests in the crates themselves.
 TARGETS = [
     *("node_allocations", "footprint", "node", "slow_path", "recent", "slices", "memory", "extend"),
     *("tenants", "non_interference", "transport", "virtual_network", "dissector", "seal", "store"),
@@ -61,11 +61,11 @@ class Test:
 
     @property
     def key(self):
-        """Return its name, which stays when its program is built anew."""
+        """Return its key, which stays when its program is rebuilt."""
         return f"{Path(self.program).name.rpartition('-')[0]} {self.name}"
 
     def is_of(self, crate):
-        """Say whether it is a crate's own."""
+        """Return whether it is one of a crate's own tests."""
         folder = Path(self.folder)
         return folder.name in TESTED_BY.get(crate, [crate])
 
@@ -74,7 +74,7 @@ class Tree:
     """A copy of the repository with every mutant in it."""
 
     def __init__(self, folder, cargo_mutants, files, alone):
-        # The crates whose own tests alone are built; none for those of all.
+        # Crates whose own tests alone are built; empty for all.
         self.alone = alone
         self.root = folder / "tree"
         self.refused = folder / "refused.json"
@@ -94,7 +94,7 @@ class Tree:
         self.copy()
 
     def copy(self):
-        """Bring the tree to what the repository has."""
+        """Update the tree to the repository's state."""
         names = subprocess.run(
             ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
             cwd=ROOT,
@@ -114,7 +114,7 @@ class Tree:
             put(self.root / name, text)
 
     def build(self):
-        """Build the tests; what does not compile is no mutant. Return the programs of tests."""
+        """Build the tests; a mutant that does not compile is dropped. Return the test programs."""
         while True:
             for file, source in self.sources.items():
                 put(self.root / file, source.written())
@@ -130,15 +130,15 @@ class Tree:
             print(f"{len(wrong)} mutants do not compile", flush=True)
 
     def keep(self):
-        """Keep what does not compile for another time."""
+        """Record mutants that do not compile, for later runs."""
         refused = {one.name: one.why for one in self.mutants if one.why}
         self.refused.write_text(json.dumps(refused, indent=1), encoding="utf-8")
 
     def compile(self, *where):
-        """Call Cargo once; return programs, and the mutants that errors are about."""
+        """Call Cargo once; return programs, and the mutants that errors concern."""
         cargo = os.environ.get("CARGO", "cargo")
         words = [cargo, "test", "--no-run", "--locked", "--message-format=json", *where]
-        # Without a word of targets: tests run programs of examples, which are built then alone.
+        # No targets are named: tests run example programs, which are built only then.
         if not where:
             words += [] if self.alone else ["--workspace"]
             folders = [one for crate in self.alone for one in TESTED_BY.get(crate, [crate])]
@@ -165,7 +165,7 @@ class Tree:
         return programs, list(wrong.values())
 
     def blame(self, message):
-        """Return the mutants that an error is about."""
+        """Return the mutants that an error concerns."""
         for span in sorted(message["spans"], key=lambda one: not one["is_primary"]):
             source = self.sources.get(span["file_name"])
             if source and (found := source.blame(span["byte_start"], span["byte_end"])):
@@ -174,14 +174,14 @@ class Tree:
 
 
 def put(path, text):
-    """Write a file, unless it is so: what did not change keeps its time."""
+    """Write a file, unless its content is equal: an unchanged file keeps its time."""
     if not path.exists() or path.read_bytes() != text:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(text)
 
 
 def limits():
-    """Bound what a test may take, in the process that becomes it."""
+    """Limit a test's resources, in the process that becomes it."""
     os.setsid()
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES_MAX, MEMORY_BYTES_MAX))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
@@ -206,7 +206,7 @@ def run_tests(program, folder, names, mutant, limit_s, **variables):
         code = process.wait(limit_s)
     except subprocess.TimeoutExpired:
         code = None
-    # What a test left behind, too.
+    # Processes that a test left behind are killed, too.
     with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
     process.wait()
@@ -214,18 +214,18 @@ def run_tests(program, folder, names, mutant, limit_s, **variables):
 
 
 class Tests:
-    """The tests, how long each takes, and which mutants it reaches."""
+    """The tests, the time of each, and the mutants that each reaches."""
 
     def __init__(self, workers, alone):
         self.workers = workers
-        # Whether the tests of its own crate alone are for a mutant.
+        # True if a mutant meets only the tests of its own crate.
         self.alone = alone
         self.seconds = {}
         self.reach = defaultdict(list)
         self.lock = threading.Lock()
 
     def learn(self, programs, tried):
-        """Run every test once that may be for the mutants."""
+        """Run every test once that the mutants may need."""
         crates = {one.crate for one in tried}
         tests = [test for program in programs for test in names_of(*program)]
         if self.alone:
@@ -235,7 +235,7 @@ class Tests:
             list(pool.map(self.cover, tests))
 
     def cover(self, test):
-        """Run one test; learn what it reaches."""
+        """Run one test, and record what it reaches."""
         with tempfile.NamedTemporaryFile() as file:
             began = time.monotonic()
             outcome = run_tests(
@@ -270,11 +270,11 @@ class Hunt:
 
     def __init__(self, tests, outcomes, tried):
         self.tests = tests
-        # By mutant, the tests that let it through before.
+        # For each mutant, the tests that did not catch it before.
         self.tried = tried
         self.outcomes = outcomes
         self.lock = threading.Lock()
-        # By file, how many mutants a test has caught: it goes first.
+        # For each file, the number of mutants that a test has caught: that test goes first.
         self.caught_by = defaultdict(Counter)
 
     def order(self, mutant):

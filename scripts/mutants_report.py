@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Say how many mutants the tests caught, by file, and which they did not.
+"""Print how many mutants the tests caught, by file, and which ones they missed.
 
     python3 scripts/mutants_report.py [FOLDER]
 

@@ -1,7 +1,7 @@
-"""All mutants of a crate in one build: each behind a question that the environment answers.
+"""All mutants of a crate in one build, each behind a condition that the environment controls.
 
-`cargo mutants` names the mutants. It would build anew for each of them, which takes days for
-thousands. Here each mutated expression stands beside the right one, as
+`cargo mutants` names the mutants. It would rebuild for each of them, which takes days for
+thousands. Here each mutated expression stands beside the original one, as
 `(if on(17) { a <= b } else { a < b })`, and the variable `MUTANT=17` chooses it when a test runs.
 """
 
@@ -13,7 +13,7 @@ import tree_sitter
 import tree_sitter_rust
 
 RUST = tree_sitter.Language(tree_sitter_rust.language())
-# The node of the syntax around a mutant of each kind, which is written several times.
+# Syntax node around a mutant of each kind, which is written several times.
 AROUND = {
     "BinaryOperator": ("binary_expression", "compound_assignment_expr"),
     "UnaryOperator": ("unary_expression",),
@@ -21,7 +21,7 @@ AROUND = {
     "MatchArm": ("match_arm",),
     "MatchArmGuard": ("match_arm",),
 }
-# Asks which mutant is chosen. With COVER none is, and each that is reached is noted once.
+# Code that asks which mutant is chosen. With COVER none is, and each reached one is noted once.
 SWITCH = """
 #[doc(hidden)]
 #[allow(warnings, clippy::all)]
@@ -63,7 +63,7 @@ pub mod mutant_switch {
 
 @dataclass
 class Mutant:
-    """A mutant as `cargo mutants` lists it, under a number of ours."""
+    """A mutant as `cargo mutants` lists it, with a number of our own."""
 
     id: int
     file: str
@@ -72,7 +72,7 @@ class Mutant:
     replacement: str
     start: int
     end: int
-    # Why it is not tried, if it is not.
+    # Reason why it is not tried, if it is not.
     why: str = ""
 
     @property
@@ -83,7 +83,7 @@ class Mutant:
 
 @dataclass
 class Edit:
-    """A node of the syntax that is written several times, or code that stands before a body."""
+    """A syntax node that is written several times, or code that stands before a body."""
 
     start: int
     end: int
@@ -116,7 +116,7 @@ def listed(cargo_mutants, root, files):
 
 
 def type_of(entry):
-    """Return what the function of a mutant of a function's value returns."""
+    """Return the return type of the function whose value a mutant replaces."""
     return entry["function"]["return_type"] if entry["genre"] == "FnValue" else ""
 
 
@@ -161,7 +161,7 @@ class Source:
     def __init__(self, text, mutants):
         self.text = text.encode()
         self.mutants = mutants
-        # By mutant, where it stands in what was written last; and by edit.
+        # Position of each mutant in the text that was written last; and by edit.
         self.branches = []
         self.edits = []
         self.functions = []
@@ -172,7 +172,7 @@ class Source:
             mutant.why = mutant.why or why
 
     def plan(self):
-        """Return the edits of the mutants that are tried, nested as their nodes are."""
+        """Return the edits of the mutants that are tried, nested like their nodes."""
         edits = {}
         for mutant in self.mutants:
             if mutant.why:
@@ -181,14 +181,14 @@ class Source:
             if mutant.genre == "FnValue":
                 span = (mutant.start, mutant.start)
             elif mutant.genre.startswith("MatchArm"):
-                # What is edited is the guard, or the place where none is.
+                # The edited node is the guard, or the position where none is.
                 pattern = node.child_by_field_name("pattern")
                 guard = pattern.child_by_field_name("condition")
                 at = guard or pattern
                 span = (at.start_byte, at.end_byte) if guard else (at.end_byte, at.end_byte)
             else:
                 span = (node.start_byte, node.end_byte)
-            # An operator may be all of a guard: then it stands within what is made of that.
+            # An operator may be a whole guard: then it is within the code made from that.
             is_guard = mutant.genre.startswith("MatchArm")
             edits.setdefault((*span, is_guard), Edit(*span)).mutants.append(mutant)
         top, stack = [], []
@@ -250,7 +250,7 @@ class Source:
         out += b" })"
 
     def write_guard(self, out, edit):
-        """Write the guard of an arm: as it is, always, or never."""
+        """Write the guard of an arm: unchanged, always true, or never."""
         is_bare = edit.start == edit.end
         out += b" if ((true)" if is_bare else b"(("
         if not is_bare:
@@ -265,14 +265,14 @@ class Source:
             self.branches.append((began, len(out), mutant))
 
     def branch(self, out, before, variant, mutant):
-        """Write what a mutant makes of a node."""
+        """Write a node's mutated form."""
         out += before.encode()
         began = len(out)
         out += variant
         self.branches.append((began, len(out), mutant))
 
     def blame(self, start, end):
-        """Return the mutants because of which there is an error at a place."""
+        """Return the mutants that cause an error at a place."""
         hit = [one for one in self.branches if one[0] <= start and end <= one[1]]
         if hit:
             return [min(hit, key=lambda one: one[1] - one[0])[2]]
@@ -284,5 +284,5 @@ class Source:
 
 
 def on(mutant):
-    """Return the question whether a mutant is chosen."""
+    """Return the condition that a mutant is chosen."""
     return f"crate::mutant_switch::on({mutant.id})"

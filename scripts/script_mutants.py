@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Break the runner of tests in each way of a list, and see that its own tests find it.
+"""Break the test runner in each way of a list, and check that its own tests detect it.
 
     python3 scripts/script_mutants.py [NUMBER...]
 
-The exit code is 1 where one survives, or where what is to be broken is not there any more.
+The exit code is 1 if one survives, or if the text to be broken is missing.
 """
 
 import os
@@ -15,9 +15,9 @@ import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-# Tests of a broken watch may hang; what they leave is killed with them.
+# Tests of a broken watch may hang; their processes are killed with them.
 LIMIT_S = 60
-# A file, what stands there, and what takes its place.
+# A file, its text, and the replacement.
 MUTANTS = [
     ("run_tests.py", '"doc", "cargo test', '"docs", "cargo test'),
     ("run_tests.py", '    pytest("conformance", "test", "conformance", limit_s=2400),\n', ""),
@@ -93,7 +93,7 @@ def outcome(folder):
         code = process.wait(LIMIT_S)
     except subprocess.TimeoutExpired:
         code = None
-    # What was begun while it looked, too.
+    # The loop also finds processes that were started during the previous pass.
     for _ in range(2):
         end_within(folder.parent)
         process.wait()
@@ -101,7 +101,7 @@ def outcome(folder):
 
 
 def end_within(folder):
-    """End every process that works in a folder: also one with a session of its own."""
+    """End every process that works in a folder, even one with a session of its own."""
     for process in Path("/proc").glob("[0-9]*"):
         try:
             if (process / "cwd").resolve().is_relative_to(folder):
@@ -111,7 +111,7 @@ def end_within(folder):
 
 
 def survives(file, right, wrong):
-    """Break one file of a copy; return whether no test finds it."""
+    """Break one file of a copy; return whether no test detects it."""
     text = (ROOT / "scripts" / file).read_text(encoding="utf-8")
     if right not in text:
         print(f"{file}: {right!r} is not there", flush=True)
@@ -130,7 +130,7 @@ def survives(file, right, wrong):
 
 
 def main():
-    """Try the mutants that are named by number, or all."""
+    """Try the mutants with the given numbers, or all."""
     asked = [MUTANTS[int(word)] for word in sys.argv[1:]] or MUTANTS
     alive = sum(survives(*mutant) for mutant in asked)
     print(f"{len(asked)} mutants of scripts, {alive} survive")

@@ -3,8 +3,8 @@
 
     python3 scripts/study_figures.py [--command target/release/ethermem] [--traces workloads/traces]
 
-Prints the tables of docs/study.md and writes its figure; the same traces and version of the program
-give the same bytes. It needs matplotlib.
+Prints the tables of docs/study.md and writes its figure; equal traces and program version
+give equal bytes. It needs matplotlib.
 """
 
 import argparse
@@ -36,13 +36,13 @@ def replay(command, trace, speed, scope, gbps, arrivals):
 
 
 def percentile_ns(outcome, share):
-    """Return the time that this share of the reads takes at most."""
+    """Return the time that this fraction of the reads does not exceed."""
     points = outcome["completion"]["read"]
     return next(point["ns"] for point in points if point["share"] == share)
 
 
 def table(title, head, rows):
-    """Print a table as Markdown."""
+    """Print a Markdown table."""
     print(f"\n{title}\n")
     print("| " + " | ".join(head) + " |")
     print("|" + "---|" * len(head))
@@ -51,7 +51,7 @@ def table(title, head, rows):
 
 
 def print_tables(results, programs):
-    """Print mean slowdowns of all, and times of reads of pFabric and EDM."""
+    """Print mean slowdowns of all, and read times of pFabric and EDM."""
     for arrivals in ["drawn", "as-traced"]:
         for gbps in RATES_GBPS:
             rows = []
@@ -97,7 +97,7 @@ def draw(results, programs, path):
             axes.set_xticks(range(len(programs)), programs)
             axes.set_title(f"{scope}, arrivals {arrivals}")
             axes.set_ylabel("mean slowdown")
-    # Only now: it keeps the upper end that all bars of a column need.
+    # It comes last, because it fixes the upper end that all bars of a column need.
     for axes in grid[1]:
         axes.set_ylim(bottom=1)
     grid[0][1].legend(ncols=2)

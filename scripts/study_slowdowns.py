@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Measure what networks cost real programs whose memory is remote, and draw it.
+"""Measure the cost of networks for real programs whose memory is remote, and plot it.
 
     python3 scripts/study_slowdowns.py measure [--apps duckdb,redis] [--repeats 4]
     python3 scripts/study_slowdowns.py draw
 
-`measure` runs the programs of workloads/apps under `ethermem emulate --once`, on a machine that
-does nothing else, and appends a row for each run to the data; what is there already is not run
-again. `draw` prints the tables of docs/study.md and writes its figures. It needs matplotlib and
+`measure` runs the programs of workloads/apps under `ethermem emulate --once`, on an otherwise idle
+machine, and appends a row for each run to the data; runs already in the data are not
+repeated. `draw` prints the tables of docs/study.md and writes its figures. It needs matplotlib and
 scipy.
 """
 
@@ -38,7 +38,7 @@ COLUMNS = [
     "delays",
     "delay_error_percent",
 ]
-# Gao et al., OSDI 2016, and no delay at all.
+# Networks of Gao et al., OSDI 2016, and no delay at all.
 NETWORKS = [("3", "100"), ("5", "40"), ("10", "10")]
 NONE = ("0", "")
 ALL = 100
@@ -55,14 +55,14 @@ APPS = [
 ]
 PAGE_BYTES = 4096
 TIMEOUT_S = 240
-# A kind of program as in the study: A bears 5 us and 40 Gb/s at a quarter, B needs 3 us.
+# Classes of programs as in the study: A tolerates 5 us and 40 Gb/s at a quarter, B needs 3 us.
 LOSS_MAX = 1.05
-# An interval that is wider than this factor says nothing.
+# An interval that is wider than this factor is inconclusive.
 WIDEST = 1.5
 
 
 def run_once(command, app, local, network):
-    """Run an application once; its words, and the report of the pager."""
+    """Run an application once; return its output, and the pager's report."""
     latency, gbps = network
     with tempfile.NamedTemporaryFile(suffix=".json") as report:
         under = f"{command} emulate --once --local {local} --latency-us {latency}"
@@ -78,7 +78,7 @@ def run_once(command, app, local, network):
 
 
 def row_of(app, share, network, repeat, said, report):
-    """Give the data's row of a run."""
+    """Return the data's row of a run."""
     row = {"app": app, "local_percent": share, "latency_us": network[0], "gbps": network[1]}
     row["repeat"] = repeat
     if said is None:
@@ -92,7 +92,7 @@ def row_of(app, share, network, repeat, said, report):
 
 
 def measure(arguments):
-    """Run what is not in the data yet, by turns, in an order drawn for each repeat."""
+    """Run what the data lack, alternately, in a random order for each repeat."""
     path = arguments.data
     rows = []
     if path.exists():
@@ -129,7 +129,7 @@ def measure(arguments):
 
 
 def interval(ratios):
-    """Give the geometric mean of ratios and its 95 % interval."""
+    """Return the geometric mean of ratios and its 95 % interval."""
     from scipy import stats  # noqa: PLC0415
 
     logs = [math.log(ratio) for ratio in ratios]
@@ -142,12 +142,12 @@ def interval(ratios):
 
 
 def is_clear(estimate):
-    """Say whether an estimate is one."""
+    """Return whether an estimate is conclusive."""
     return bool(estimate) and estimate[1] is not None and estimate[2] / estimate[1] <= WIDEST
 
 
 def load(path):
-    """Give the runs by application, share and network."""
+    """Return the runs by application, fraction and network."""
     runs = collections.defaultdict(dict)
     with path.open() as file:
         for row in csv.DictReader(file):
@@ -157,7 +157,7 @@ def load(path):
 
 
 def ratios(runs, app, share, network, over):
-    """Give the times at a point over those at another, by repeat; None where a run failed."""
+    """Return the times at a point over those at another, by repeat; None where a run failed."""
     slow, fast = runs[app, share, network], runs[app, *over]
     pairs = [(slow[repeat], fast[repeat]) for repeat in slow if repeat in fast]
     if not pairs or any(not row["measured_s"] for pair in pairs for row in pair):
@@ -166,13 +166,13 @@ def ratios(runs, app, share, network, over):
 
 
 def swap_gbps(run):
-    """Give what a run moved over its time, in Gb/s."""
+    """Return the traffic of a run over its time, in Gb/s."""
     pages = sum(int(run[f"{kind}_pages"]) for kind in ["read", "prefetched", "written"])
     return pages * PAGE_BYTES * 8 / float(run["run_s"]) / 1e9
 
 
 def say(estimate):
-    """Write a mean and its interval."""
+    """Format a mean and its interval."""
     if estimate is None:
         return f"over {TIMEOUT_S} s"
     mean, low, high = estimate
@@ -180,7 +180,7 @@ def say(estimate):
 
 
 def table(head, rows):
-    """Print a table as Markdown."""
+    """Print a Markdown table."""
     print("\n| " + " | ".join(head) + " |")
     print("|" + "---|" * len(head))
     for row in rows:
@@ -188,7 +188,7 @@ def table(head, rows):
 
 
 def estimates(runs, apps):
-    """Give the slowdown of each application, share and network over no delay."""
+    """Return the slowdown of each application, fraction and network over no delay."""
     found = {}
     for app in apps:
         for share in SHARES:
@@ -199,7 +199,7 @@ def estimates(runs, apps):
 
 
 def print_tables(runs, apps, found):
-    """Print slowdowns, what this machine adds itself, and the classes."""
+    """Print slowdowns, this machine's own overhead, and the classes."""
     head = ["program", "network", *(f"{share} %" for share in SHARES)]
     rows = [
         [app, f"{network[0]} us, {network[1]} Gb/s"]
@@ -229,7 +229,7 @@ def print_tables(runs, apps, found):
 
 
 def swap_points(runs, apps, found, network):
-    """Give swap bandwidth without delays and loss with them, at each share below 100 %."""
+    """Return swap bandwidth without delays and loss with them, at each fraction below 100 %."""
     points = []
     for app in apps:
         for share in SHARES[:-1]:
@@ -241,7 +241,7 @@ def swap_points(runs, apps, found, network):
 
 
 def plot_slowdowns(axes, app, found):
-    """Draw the slowdowns of an application by share; hollow where the interval says nothing."""
+    """Draw an application's slowdowns by fraction; a hollow mark has an inconclusive interval."""
     for index, network in enumerate(NETWORKS):
         color = f"C{index}"
         at = {share: found[app, share, network] for share in SHARES}

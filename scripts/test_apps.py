@@ -1,6 +1,6 @@
 """The applications of workloads/apps give their known answers; with APPS=all, each installed one.
 
-Otherwise those that are light run, so that a test of everything stays short.
+By default only the light ones run, so that a test of everything stays short.
 """
 
 import os
@@ -25,7 +25,7 @@ def run(*words):
 
 
 def bdb_rows(rankings, visits):
-    """Answer the queries of the Big Data Benchmark by dictionaries."""
+    """Answer the queries of the Big Data Benchmark with dictionaries."""
     ranks = {page: int(rank) for page, rank, _ in map(fields, rankings.open())}
     earned, joined = Counter(), defaultdict(lambda: [0, 0])
     for address, page, day, cents in map(fields, visits.open()):

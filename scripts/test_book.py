@@ -1,4 +1,4 @@
-"""The links of the site: rewritten by the preprocessor, checked in what mdBook made."""
+"""The links of the site: rewritten by the preprocessor, and checked in mdBook's output."""
 
 import contextlib
 import io
@@ -12,7 +12,7 @@ HOST = "https://host/project"
 
 
 def chapter(path, content="", /, **more):
-    """Return a chapter as mdBook hands it over."""
+    """Return a chapter in mdBook's format."""
     made = {"name": path, "content": content, "number": [1], "sub_items": [], "parent_names": []}
     return {"Chapter": {**made, "path": path, "source_path": path} | more}
 
@@ -28,7 +28,7 @@ class Preprocessor(unittest.TestCase):
             file.write_text("")
 
     def site(self, *chapters):
-        """Return the chapters as the site has them, by their sources."""
+        """Return the chapters of the site, by their sources."""
         config = {"output": {"html": {"git-repository-url": HOST}}}
         context = {"root": str(self.root), "config": config}
         items = [*chapters, "Separator"]

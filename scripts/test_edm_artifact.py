@@ -1,4 +1,4 @@
-"""The script behind the artifact's numbers, as far as it goes without the artifact."""
+"""The script for the artifact's numbers, as far as it runs without the artifact."""
 
 import contextlib
 import io

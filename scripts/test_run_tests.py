@@ -52,7 +52,7 @@ SOUND = [Case("a::b", "passed")]
 
 
 def quietly(call, *arguments, **named):
-    """Call and return the result and what was printed."""
+    """Call a function; return the result and the output."""
     with contextlib.redirect_stdout(io.StringIO()) as shown:
         return call(*arguments, **named), shown.getvalue()
 
@@ -69,7 +69,7 @@ def suite(command, report="no-such-folder-of-reports/report.xml", limit_s=60):
 
 
 def close(ended, expected=(), **named):
-    """Close a run of suites of which each must have one test."""
+    """Close a run of suites, each of which must have one test."""
     fewest = dict.fromkeys((one.suite.name for one in ended), 1)
     code, shown = quietly(run_tests.close, ended, fewest, list(expected), **named)
     return code, shown.splitlines()[-1], shown
@@ -178,7 +178,7 @@ class Run(unittest.TestCase):
             ended, _ = quietly(run_tests.run, Suite("a", command, report, 60))
             self.assertEqual((ended.code, junit.count(ended.cases)), (3, Count(1, 2, 1)))
 
-            # The report of an earlier run is no report of this one.
+            # The report of an earlier run does not count.
             ended, shown = quietly(run_tests.run, Suite("a", ["true"], report, 60))
             self.assertEqual((ended.code, ended.cases), (1, []))
             self.assertIn("a: no report of its tests", shown)
@@ -210,7 +210,7 @@ class Run(unittest.TestCase):
         self.assertEqual([watch.name(pid) for pid in left if self.runs(pid)], [])
 
     def runs(self, pid):
-        """Return whether a process is there and not a zombie."""
+        """Return whether a process exists and is not a zombie."""
         try:
             stat = Path(f"/proc/{pid}/stat").read_text()
         except OSError:
@@ -218,7 +218,7 @@ class Run(unittest.TestCase):
         return stat.rpartition(")")[2].split()[0] != "Z"
 
     def stacks_of(self, command, runner, stuck_s):
-        """Run a suite; return its exit code and what was shown."""
+        """Run a suite; return its exit code and its output."""
         patched = mock.patch.object(watch, "LOOK_S", 0.2)
         patched.start()
         self.addCleanup(patched.stop)
@@ -240,7 +240,7 @@ class Run(unittest.TestCase):
 
 
 class Main(unittest.TestCase):
-    """`main` over suites of its own, each of which has one test that passes."""
+    """`main` with suites of its own, each of which has one passing test."""
 
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
@@ -300,7 +300,7 @@ class Main(unittest.TestCase):
 
 
 class Suites(unittest.TestCase):
-    """What `make test` runs is what this repository has."""
+    """The suites of `make test` match this repository."""
 
     def test_every_suite_has_a_least_number_of_tests(self):
         fewest, _ = junit.load_expected(run_tests.EXPECTED)
@@ -337,7 +337,7 @@ class Suites(unittest.TestCase):
         for one in run_tests.SUITES:
             self.assertGreaterEqual(one.limit_s, 600, one.name)
             if "nextest" in one.command:
-                # Cargo becomes the program of that name.
+                # Cargo becomes the program with its name.
                 at = one.command.index("nextest")
                 self.assertEqual(one.runner, "-".join(one.command[at - 1 : at + 1]))
                 self.assertTrue(0 < one.stuck_s < ends_s < one.limit_s)

@@ -1,4 +1,4 @@
-"""Run a command under a time limit: what hangs is killed, after a stack of each of its threads."""
+"""Run a command under a time limit: a hung one is killed, after a stack of each of its threads."""
 
 import os
 import signal
@@ -7,22 +7,22 @@ import threading
 import time
 from pathlib import Path
 
-# The exit code of a command that ran over its limit, as timeout(1) has it.
+# Exit code of a command that exceeded its limit, as in timeout(1).
 OVER_LIMIT = 124
-# How often the tests of a runner are looked at.
+# Interval at which a runner's tests are checked.
 LOOK_S = 5
 GDB = ["gdb", "-batch", "-nx", "-ex", "set pagination off", "-ex", "thread apply all backtrace 40"]
 
 
 def parents():
-    """Return the parent of every process of this machine."""
+    """Return the parent of every process on this machine."""
     found = {}
     for folder in Path("/proc").glob("[0-9]*"):
         try:
             stat = (folder / "stat").read_text(encoding="utf-8", errors="replace")
         except OSError:
             continue
-        # The name of the program stands in brackets, and may have any character.
+        # The program's name stands in brackets, and may contain any character.
         found[int(folder.name)] = int(stat.rpartition(")")[2].split()[1])
     return found
 
@@ -37,7 +37,7 @@ def descendants(root):
 
 
 def name(process):
-    """Return the name of a process's program; nothing if it has ended."""
+    """Return the name of a process's program; empty if it has ended."""
     try:
         return Path(f"/proc/{process}/comm").read_text(encoding="utf-8", errors="replace").strip()
     except OSError:
@@ -45,7 +45,7 @@ def name(process):
 
 
 def stack(process):
-    """Return the stacks of the threads of one process, or why there are none."""
+    """Return the stacks of the threads of one process, or the reason why there are none."""
     try:
         command = Path(f"/proc/{process}/cmdline").read_bytes().replace(b"\0", b" ")
         ended = subprocess.run(
@@ -70,7 +70,7 @@ def show_stacks(processes):
 
 
 def kill_all(root):
-    """Kill a process and all below it, until none is left."""
+    """Kill a process and all its descendants, until none is left."""
     for _ in range(100):
         left = [root, *descendants(root)]
         for process in left:
@@ -84,7 +84,7 @@ def kill_all(root):
 
 
 def age_s(process):
-    """Return the seconds since a process began; 0 if it has ended."""
+    """Return the age of a process in seconds; 0 if it has ended."""
     try:
         stat = Path(f"/proc/{process}/stat").read_text(encoding="utf-8", errors="replace")
     except OSError:
@@ -96,8 +96,8 @@ def age_s(process):
 class Watch(threading.Thread):
     """Ends `process` when it has run for `limit_s`, with its stacks on the standard output.
 
-    A runner that starts a process for each test ends a test that hangs by itself, without its
-    stacks. They are shown here, of each process that `runner` started and that is `stuck_s` old.
+    A runner with a process per test ends a hung test by itself, without stacks. The stacks of each
+    process that `runner` started and that is `stuck_s` old are shown here.
     """
 
     def __init__(self, process, limit_s, runner=None, stuck_s=0):
@@ -122,7 +122,7 @@ class Watch(threading.Thread):
                 show_stacks([test, *descendants(test)])
 
     def run(self):
-        """Wait for the end or the limit, whichever comes first."""
+        """Wait for the end or the limit, whichever is first."""
         limit = time.monotonic() + self.limit_s
         while (left_s := limit - time.monotonic()) > 0:
             if self.ended.wait(min(left_s, LOOK_S)):
@@ -136,9 +136,9 @@ class Watch(threading.Thread):
 
 
 def run(command, cwd, limit_s, runner=None, stuck_s=0):
-    """Run a command, pass on what it prints, and return its exit code.
+    """Run a command, pass on its output, and return its exit code.
 
-    A program that is missing has 127, one over its limit `OVER_LIMIT`, one that a signal ended
+    A missing program has 127, one over its limit `OVER_LIMIT`, and one that a signal ended
     128 and the signal's number: the shell's convention.
     """
     print(f"$ {' '.join(map(str, command))}", flush=True)

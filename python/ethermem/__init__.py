@@ -12,8 +12,8 @@
     print(result.to_pandas())
     print(ethermem.compare("load-64b", fabrics=["edm", "cxl"]).text)
 
-Times are in nanoseconds (`_ns`) or picoseconds (`_ps`), rates in gigabits a second (`_gbps`); a
-slowdown is a message's time over the time it takes alone in the same fabric.
+Times are in nanoseconds (`_ns`) or picoseconds (`_ps`), rates in Gb/s (`_gbps`). A slowdown
+is a message's latency over its latency alone in the same fabric.
 """
 
 from ._native import (

@@ -1,7 +1,7 @@
-"""A study of a program, in a process of its own.
+"""Studies a program, in a separate process.
 
-`ethermem.experiments` starts it by its file, without the package: what is imported here is part of
-every run that the study measures.
+`ethermem.experiments` starts this file directly, without the package: every import here is part of
+each run that the study measures.
 """
 
 import importlib.machinery
@@ -13,8 +13,8 @@ from pathlib import Path
 
 
 def main(module: str, asked: str, answer: str) -> None:
-    """Do what was asked, and write down what it came to."""
-    # Python ignores it, and a program that is started would, too.
+    """Run the request, and write the result to `answer`."""
+    # Python ignores this signal, and a child process would inherit that.
     signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
     # A signal ends the program, and the study with it.
     signal.signal(signal.SIGINT, signal.SIG_DFL)

@@ -1,4 +1,4 @@
-"""Values as TOML spells them, so that the simulator reads what Python holds."""
+"""Python values as TOML text, which the simulator reads."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -7,14 +7,14 @@ from typing import TypeAlias
 
 from ._native import InputError
 
-#: What a key of a scenario can be set to.
+#: Types of values for a key of a scenario.
 Value: TypeAlias = str | bool | int | float | Sequence["Value"] | Mapping[str, "Value"]
 
 
 def spelled(key: str, value: object) -> str:
-    """Spell `value` in one line; `key` is what an error calls it."""
+    """Spell `value` in one line; errors name it `key`."""
     if isinstance(value, str):
-        # A JSON string is a basic string of TOML, but for one character.
+        # A JSON string is a valid basic string of TOML, except for one character.
         return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
     if isinstance(value, bool):
         return "true" if value else "false"
@@ -32,7 +32,7 @@ def spelled(key: str, value: object) -> str:
 
 
 def setting(key: str, value: Value | None) -> str:
-    """Spell `KEY=VALUE` as the command takes it; no value takes the key out."""
+    """Spell `KEY=VALUE` as the command takes it; without a value the key is removed."""
     return f"{key}={'' if value is None else spelled(key, value)}"
 
 

@@ -1,6 +1,6 @@
-"""Experiments: reports, comparisons and studies, with the bytes of the command.
+"""Experiments: reports, comparisons and studies, with the command's exact output.
 
-Each function is the command of its name: it writes the same page and gives the same JSON.
+Each function does what the command of its name does: the page and the JSON are equal.
 """
 
 import contextlib
@@ -21,7 +21,7 @@ from ._toml import Value, setting
 
 Name: TypeAlias = str | os.PathLike[str]
 
-#: How long an interrupted study may take to end the program that it runs.
+#: Time that an interrupted study has to end the program that it runs, in seconds.
 _ENDING_S = 5.0
 _SEED_END = 1 << 64
 _THREADS_MAX = 1024
@@ -29,14 +29,14 @@ _THREADS_MAX = 1024
 
 @dataclass(frozen=True, kw_only=True)
 class Experiment:
-    """What an experiment came to."""
+    """The result of an experiment."""
 
     json: str
     """The results, as the command prints or writes them."""
     text: str
     """The table for people, as the command prints it into a pipe."""
     page: Path | None
-    """The page of tables and figures, where one was written."""
+    """The page of tables and figures, if one was written."""
 
     @property
     def results(self) -> Any:  # noqa: ANN401  # What JSON holds.
@@ -46,32 +46,32 @@ class Experiment:
 
 @dataclass(frozen=True, kw_only=True)
 class Replay:
-    """How a study replays the accesses of a program on a simulated network."""
+    """Options for replaying a program's accesses on a simulated network."""
 
     cluster: int = 15
-    """Blades of a cluster, a multiple of 3: compute, memory and disk blades."""
+    """Number of blades of a cluster, a multiple of 3: compute, memory and disk blades."""
     embed: int = 144
-    """Nodes of the network that clusters are embedded in."""
+    """Number of nodes of the network in which clusters are embedded."""
     rack_nodes: int = 16
-    """Nodes of a rack."""
+    """Number of nodes per rack."""
     scope: Literal["rack", "datacenter"] = "datacenter"
-    """Where the blades of a cluster are."""
+    """Nodes that the blades of a cluster may use."""
     arrivals: Literal["drawn", "as-traced"] = "drawn"
     """How accesses of a trace become arrivals."""
     messages: int = 100_000
-    """About how many accesses are simulated, of all clusters together."""
+    """Approximate number of simulated accesses, of all clusters together."""
     from_ms: float = 0
-    """What was before this time of the trace is left out."""
+    """Start of the used part of the trace, in ms."""
     length_ms: float | None = None
-    """How much of the trace is used; None uses it to its end."""
+    """Length of the used part in ms; None extends to the end of the trace."""
     speed: float = 1
-    """How many times faster machines are than the one that was traced."""
+    """Speed of the machines relative to the traced one."""
     block_kib: int = 2048
     """Memory is spread over memory blades in blocks of this many KiB."""
     seed: int = 1
     """Seed of every random draw."""
     overrides: Mapping[str, Value | None] | None = None
-    """Keys that are set over the scenario of the network."""
+    """Keys that override those of the network's scenario."""
 
 
 def report(
@@ -89,12 +89,12 @@ def report(
     Args:
         out: the folder of the report: index.html and results.json.
         figures: names of figures; all by default.
-        quick: few messages run, which shows in a second that everything works, but no tails.
-        seed: of every run, 0 to 2^64 - 1; the scenarios' by default.
-        threads: runs at once; the results are the same for every number.
+        quick: runs few messages. It shows in a second that everything works, but shows no tails.
+        seed: seed of every run, 0 to 2^64 - 1; the scenarios' by default.
+        threads: number of concurrent runs; results are equal for every number.
 
     Raises:
-        InputError: something that was given cannot be used.
+        InputError: an argument cannot be used.
         FileError: the folder cannot be written.
         InvariantError: a defect of ethermem.
     """

@@ -1,10 +1,10 @@
-"""What may be done with remote memory."""
+"""Permissions on remote memory."""
 
 from enum import IntFlag
 
 
 class Permissions(IntFlag):
-    """What a process may do with the bytes of a region."""
+    """Permissions of a process on the bytes of a region."""
 
     NONE = 0
     READ = 1

@@ -14,7 +14,7 @@ Statistic = Literal["mean", "p50", "p99", "p999", "max"]
 
 #: The column of a sweep's results that holds the load asked for.
 LOAD = "workload.load"
-#: Latencies that are so many times apart are drawn on a logarithmic axis.
+#: Latencies with more than this ratio are drawn on a logarithmic axis.
 WIDE = 10
 
 
@@ -35,7 +35,7 @@ def slowdown_by_load(
     is_sweep = isinstance(results, pyarrow.Table)
     points = _swept(results, statistic) if is_sweep else _run(results, statistic)
     figure, axes = _axes(ax)
-    # In the order in which they are given, so that a fabric has one colour in several figures.
+    # The given order is kept, so that a fabric has one colour in several figures.
     for fabric in dict.fromkeys(fabric for fabric, *_ in points):
         line = sorted(point for point in points if point[0] == fabric)
         _, load, slowdown, half_width = zip(*line, strict=True)
@@ -65,7 +65,7 @@ def latency_cdf(
         points = result.latency_cdf(kind)
         if points.empty:
             raise InputError(f"{result.label} on {result.fabric}: no {kind} messages to draw")
-        # The last point, where none takes longer, lies below every logarithmic axis.
+        # The last point, which no message exceeds, has no place on a logarithmic axis.
         tail = points[points.share < 1]
         axes.step(tail.latency_ns, 1 - tail.share, where="post", label=_label(result))
     shortest, longest = axes.get_xlim()
@@ -80,7 +80,7 @@ def latency_cdf(
 
 def _axes(ax: Axes | None) -> tuple[Figure, Axes]:
     if ax is None:
-        # Not of pyplot, which would keep it for ever and ask for a display.
+        # This is not a figure of pyplot, which would keep it for ever and ask for a display.
         figure = Figure(figsize=(6.4, 4), layout="constrained")
         return figure, figure.add_subplot()
     figure = ax.figure.figure if ax.figure is not None else None
@@ -108,7 +108,7 @@ def _swept(rows: "pyarrow.Table", statistic: str) -> list[tuple[str, float, floa
     if LOAD not in rows.column_names or mean not in rows.column_names:
         raise InputError(f"rows: allowed are those of a sweep over {LOAD}")
     half_width = f"slowdown_{statistic}_seeds_ci95_half_width"
-    # The seeds of a place have its mean in common.
+    # The seeds of a place share its mean.
     points = dict.fromkeys(
         (row["fabric"], row[LOAD], row[mean], row[half_width] or 0.0)
         for row in rows.select(["fabric", LOAD, mean, half_width]).to_pylist()

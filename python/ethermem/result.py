@@ -1,7 +1,7 @@
-"""What a run came to: the fields of `ethermem sim --format json`, with their types.
+"""The result of a run: the fields of `ethermem sim --format json`, with their types.
 
-`docs/reference/output.md` explains every number. None stands for what a fabric does not have or a
-run did not measure.
+`docs/reference/output.md` explains every number. None stands for a property that a fabric lacks or
+that a run did not measure.
 """
 
 import dataclasses
@@ -26,64 +26,64 @@ _T = TypeVar("_T")
 class KindStats:
     """Slowdown and latency of the measured messages of a kind.
 
-    A slowdown is a latency over that of the same message alone in the same fabric; a latency is
-    from arrival to end. Means, minima and maxima are exact; percentiles are of nearest rank.
+    A slowdown is a message's latency over its latency alone in the same fabric. A latency is
+    from arrival to completion. Means, minima and maxima are exact; percentiles are of nearest rank.
     """
 
     messages: int
-    """Messages measured."""
+    """Number of messages measured."""
     slowdown_mean: float | None
     """Mean slowdown."""
     slowdown_p50: float | None
-    """Half of the messages have at most this slowdown."""
+    """Median slowdown."""
     slowdown_p99: float | None
-    """99 % of the messages have at most this slowdown."""
+    """99th percentile of slowdown."""
     slowdown_p999: float | None
-    """99.9 % of the messages have at most this slowdown."""
+    """99.9th percentile of slowdown."""
     slowdown_min: float | None
-    """Least slowdown."""
+    """Smallest slowdown."""
     slowdown_max: float | None
     """Largest slowdown."""
     latency_ns_mean: float | None
-    """Mean latency, ns."""
+    """Mean latency in ns."""
     latency_ns_p50: float | None
-    """Half of the messages take at most this long, ns."""
+    """Median latency in ns."""
     latency_ns_p99: float | None
-    """99 % of the messages take at most this long, ns."""
+    """99th percentile of latency in ns."""
     latency_ns_p999: float | None
-    """99.9 % of the messages take at most this long, ns."""
+    """99.9th percentile of latency in ns."""
     latency_ns_max: float | None
-    """Longest latency, ns."""
+    """Largest latency in ns."""
     bytes: int
     """Data bytes of these messages."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Kinds:
-    """Statistics by what a message does."""
+    """Statistics by kind of message."""
 
     read: KindStats
-    """Reads."""
+    """Statistics of reads."""
     write: KindStats
-    """Writes."""
+    """Statistics of writes."""
     rmw: KindStats | None = None
-    """Atomics; None when the run has none."""
+    """Statistics of atomics; None if the run has none."""
     all: KindStats
-    """All of them, each message with the same weight."""
+    """Statistics of all messages, weighted equally."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Utilisation:
-    """Shares of the links' block slots that were taken, over the simulated time."""
+    """Fractions of the links' block slots that were used, over the simulated time."""
 
     uplink_mean: float
     """Mean of the links from node to switch."""
     uplink_max: float
-    """The busiest of them."""
+    """Value of the busiest link from node to switch."""
     downlink_mean: float
     """Mean of the links from switch to node."""
     downlink_max: float
-    """The busiest of them."""
+    """Value of the busiest link from switch to node."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,88 +91,88 @@ class Queue:
     """Memory traffic queued at switch egress."""
 
     egress_blocks_max: int
-    """The most blocks that one port ever held."""
+    """Largest number of blocks that one port held."""
     egress_blocks_mean: float
-    """Blocks, mean over time and ports."""
+    """Number of blocks, mean over time and ports."""
     egress_blocks_bound: int | None
-    """Blocks that the fabric promises the maximum never exceeds."""
+    """Upper bound in blocks that the fabric guarantees."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Matching:
-    """What the grant scheduler did."""
+    """Statistics of the grant scheduler."""
 
     rounds: int
-    """Matchings that granted something."""
+    """Number of matchings that granted something."""
     grants: int
-    """Grants given."""
+    """Number of grants."""
     iterations_mean: float
-    """Iterations that a matching took to become maximal, mean."""
+    """Mean number of iterations until a matching was maximal."""
     iterations_max: int
-    """Iterations of the longest matching."""
+    """Number of iterations of the longest matching."""
     size_mean: float
-    """Pairs joined at once, by one iteration, mean."""
+    """Mean number of pairs matched by one iteration."""
     size_max: int
-    """Pairs joined by the largest iteration: at most the ports."""
+    """Pairs matched by the largest iteration: at most the number of ports."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class FrameStats:
-    """What became of background Ethernet frames; a latency is that of one link."""
+    """Statistics of background Ethernet frames; a latency is that of one link."""
 
     sent: int
-    """Frames that all links sent."""
+    """Number of frames that all links sent."""
     waiting_blocks: int
-    """Blocks of frames, unsent at the end."""
+    """Blocks of frames that were unsent at the end."""
     unloaded_ns: float
-    """A frame on a link with nothing else on it, ns."""
+    """Latency of a frame on an otherwise idle link in ns."""
     latency_ns_mean: float | None
-    """Mean latency, ns."""
+    """Mean latency in ns."""
     latency_ns_p50: float | None
-    """Half of the frames take at most this long, ns."""
+    """Median latency in ns."""
     latency_ns_p99: float | None
-    """99 % of the frames take at most this long, ns."""
+    """99th percentile of latency in ns."""
     latency_ns_max: float | None
-    """Longest latency, ns."""
+    """Largest latency in ns."""
     slowdown_mean: float | None
     """Mean latency over `unloaded_ns`."""
     slowdown_p50: float | None
     """Median latency over `unloaded_ns`."""
     slowdown_p99: float | None
-    """99 % of the frames have at most this slowdown."""
+    """99th percentile of latency over `unloaded_ns`."""
     latency_ns_mean_without_memory: float | None
-    """Mean latency of the same frames on links without memory traffic, ns."""
+    """Mean latency of the same frames on links without memory traffic in ns."""
     latency_ns_p99_without_memory: float | None
-    """The same, of 99 % of them, ns."""
+    """99th percentile of latency of the same frames on links without memory traffic in ns."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class PacketCounts:
-    """What became of packets; None, as a whole, for a fabric without packets."""
+    """Counters of packets; the object is None for a fabric without packets."""
 
     sent: int
-    """Handed to the interfaces of hosts, acknowledgements among them."""
+    """Packets handed to the hosts' interfaces, including acknowledgements."""
     delivered: int
-    """Come to the other end."""
+    """Packets that arrived at the other end."""
     dropped: int
-    """Dropped by a queue that had no room."""
+    """Packets dropped by a full queue."""
     marked: int
-    """Delivered with the mark that they met congestion."""
+    """Packets delivered with a congestion mark."""
     retransmitted: int
-    """Sent that had been sent before."""
+    """Packets retransmitted."""
     timeouts: int
-    """Deadlines of senders that ran out."""
+    """Retransmission timeouts of senders."""
     pauses: int | None = None
-    """Times that a switch paused a link; None for a fabric that never does."""
+    """Number of times that a switch paused a link; None for a fabric that never pauses."""
     trimmed: int | None = None
-    """That lost their data in a switch; None for a fabric that never trims."""
+    """Packets whose data a switch removed; None for a fabric that never trims."""
     returned: int | None = None
-    """Sent back to their source by a switch; None as `trimmed`."""
+    """Packets that a switch returned to their source; None for a fabric that never trims."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Result:
-    """The result of one run. All but `wall_s` is the same for the same scenario, seed and version.
+    """The result of one run. All but `wall_s` depends only on scenario, seed and version.
 
     The fields are those of `ethermem sim --format json`.
     """
@@ -180,55 +180,55 @@ class Result:
     fabric: str
     """Name of the fabric."""
     label: str
-    """What tells this run from others of its fabric."""
+    """Label that distinguishes this run from others of its fabric."""
     scenario: str
-    """The scenario, as it was given."""
+    """The scenario as given."""
     seed: int
     """Seed of every random draw."""
     commit: str | None
-    """Commit of the program, where it is known."""
+    """Commit of the program, if known."""
     messages_started: int
-    """Messages handed to the fabric: finished and lost ones, and no others."""
+    """Number of messages handed to the fabric, which are the finished and the lost ones."""
     messages_finished: int
-    """Messages that ended well."""
+    """Number of messages that completed."""
     messages_lost: int
-    """Messages that never ended."""
+    """Number of messages that never completed."""
     messages_measured: int
-    """Messages that `kinds` covers: no warm-up, no cool-down."""
+    """Number of messages in `kinds`, which excludes warm-up and cool-down."""
     warmup_ns: float
-    """Arrivals in this time from the first one are not measured, ns."""
+    """Time from the first arrival during which arrivals are not measured, in ns."""
     cooldown_ns: float
-    """Arrivals in this time before the last one are not measured, ns."""
+    """Time before the last arrival during which arrivals are not measured, in ns."""
     simulated_ns: float
-    """From the start to the last event, ns."""
+    """Time from the start to the last event in ns."""
     load_requested: float | None
-    """Load that the scenario asks for, a share of the links; None for a trace."""
+    """Load that the scenario requests, as a fraction of the links; None for a trace."""
     load_measured: float | None
-    """Share of block slots that messages and their control took, mean of the busier direction."""
+    """Fraction of block slots used by messages and control, mean of the busier direction."""
     payload_goodput_gbps: float
-    """Data bits finished over `simulated_ns`, the whole fabric, Gb/s."""
+    """Completed data bits over `simulated_ns`, for the whole fabric, in Gb/s."""
     payload_goodput_gbps_per_node: float
-    """The same for the mean node, Gb/s."""
+    """Completed data bits over `simulated_ns`, for the mean node, in Gb/s."""
     control_overhead: float | None
-    """Share of the memory traffic's slots with control or framing, no data."""
+    """Fraction of the memory traffic's slots that held control or framing instead of data."""
     kinds: Kinds
     """Slowdown and latency of measured messages."""
     utilisation: Utilisation | None
-    """How full the links were."""
+    """Utilisation of the links."""
     queue: Queue | None
     """Memory traffic queued at switch egress."""
     matching: Matching | None
-    """What the grant scheduler did."""
+    """Statistics of the grant scheduler."""
     frames: FrameStats | None
     """Ethernet frames on the same links."""
     packets: PacketCounts | None
-    """What became of packets."""
+    """Counters of packets."""
     notices: tuple[str, ...]
-    """Fallbacks, and anything else a reader of the numbers must know."""
+    """Fallbacks, and other caveats for readers of the numbers."""
     events: int
-    """Events that the engine handled."""
+    """Number of events that the engine handled."""
     wall_s: float
-    """Real time of the run, s."""
+    """Real time of the run in seconds."""
 
     _json: str = dataclasses.field(repr=False, compare=False)
     _cdfs: str = dataclasses.field(repr=False, compare=False)
@@ -236,7 +236,7 @@ class Result:
 
     @classmethod
     def read(cls, text: str, cdfs: str, messages: "pyarrow.Table | Path | None") -> "Result":
-        """Read what the simulator gives: the result and its distributions as JSON."""
+        """Read the simulator's output: the result and its distributions as JSON."""
         own = {"_json": text, "_cdfs": cdfs, "_messages": messages}
         return _fields(cls, json.loads(text), own)
 
@@ -248,10 +248,10 @@ class Result:
         """Return a table of Arrow.
 
         Args:
-            rows: `kinds`: a row for reads, for writes, for atomics where there are any, and for
+            rows: `kinds`: a row for reads, for writes, for atomics if there are any, and for
                 all, with the columns of `KindStats`. `messages`: a row for each message, with the
-                columns that `docs/reference/output.md` lists, times in ps; the run must have been
-                told to keep them.
+                columns that `docs/reference/output.md` lists, times in ps; the run must have kept
+                its messages.
         """
         if rows == "kinds":
             return self._kinds()
@@ -268,10 +268,10 @@ class Result:
         return cast(pandas.DataFrame, self.to_arrow(rows).to_pandas())
 
     def latency_cdf(self, kind: KindName = "all") -> pandas.DataFrame:
-        """Return the distribution of latency, some 400 points with the tail drawn finest.
+        """Return the distribution of latency, about 400 points, densest in the tail.
 
-        Columns: `latency_ns`, and `share`, the exact share of the measured messages of `kind` that
-        took at most so long.
+        Columns: `latency_ns`, and `share`, the exact fraction of the measured messages of `kind`
+        that took at most that long.
         """
         points = json.loads(self._cdfs).get(kind)
         return pandas.DataFrame(points or [], columns=["latency_ns", "share"], dtype="float64")
@@ -306,7 +306,7 @@ def _hints(cls: type) -> list[Any]:
 
 
 def _fields(cls: type[_T], values: dict[str, Any], own: dict[str, Any]) -> _T:
-    """Make `cls` of JSON; a key that it does not know is an error, as is one that is missing."""
+    """Make `cls` from JSON; an unknown key is an error, as is a missing one."""
     hints = {field.name: hint for field, hint in zip(_public(cls), _hints(cls), strict=True)}
     return cls(**{name: _typed(hints.get(name), value) for name, value in values.items()}, **own)
 

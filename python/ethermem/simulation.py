@@ -29,17 +29,16 @@ def run(
     Args:
         scenario: a file; or TOML, which is text with a line break in it; or a dictionary of tables.
             `docs/reference/scenario.md` lists its keys, units in their names. Files that TOML or a
-            dictionary names are looked up from the current folder.
-        overrides: keys set over what the scenario says, `{"workload.load": 0.8}`; None takes a key
-            out.
+            dictionary names are relative to the current folder.
+        overrides: keys that override the scenario's, `{"workload.load": 0.8}`; None removes a key.
         fabric: the fabric to run on, one of `FABRICS`; the scenario's by default. The messages stay
             those of the scenario's own fabric.
-        seed: of every random draw, 0 to 2^64 - 1; the scenario's by default.
+        seed: seed of every random draw, 0 to 2^64 - 1; the scenario's by default.
         messages: True keeps every message in memory for `Result.to_arrow("messages")`; the name of
             a file writes them there as Parquet.
 
     Raises:
-        InputError: something that was given cannot be used; the line is that of the command.
+        InputError: an argument cannot be used; the line is that of the command.
         FileError: a file cannot be read or written.
         InvariantError: a defect of ethermem.
     """
@@ -70,7 +69,7 @@ def run(
 def _given(
     scenario: str | os.PathLike[str] | Mapping[str, Value],
 ) -> tuple[str | None, str, list[str]]:
-    """Return its text, unless it is a file; what errors call it; and what repeats its run."""
+    """Return its text, unless it is a file; its name in errors; and words that repeat its run."""
     if isinstance(scenario, Mapping):
         return document(scenario), "<dict>", ["ethermem.run", "<dict>"]
     if isinstance(scenario, str) and "\n" in scenario:

@@ -1,4 +1,4 @@
-"""What tests share: the repository, its command, and small scenarios."""
+"""Fixtures shared by tests: the repository, its command, and small scenarios."""
 
 import os
 import subprocess
@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-# Tests tell nobody that they ran.
+# Tests send no usage statistics.
 os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -20,7 +20,7 @@ def root() -> Path:
 
 @pytest.fixture(scope="session")
 def command() -> Path:
-    """Return the command `ethermem`, as the tests of Rust build it."""
+    """Return the command `ethermem`, as the Rust tests build it."""
     target = Path(os.environ.get("CARGO_TARGET_DIR", "target"))
     built = ROOT / target / "debug" / "ethermem"
     if not built.exists():
@@ -33,7 +33,7 @@ def command() -> Path:
 
 @pytest.fixture
 def call(command: Path, tmp_path: Path):  # noqa: ANN201  # A closure's type says less than it.
-    """Return what calls the command in the test's folder."""
+    """Return a function that calls the command in the test's folder."""
 
     def called(*arguments: str, check: bool = True) -> "subprocess.CompletedProcess[str]":
         words = [str(command), *arguments]

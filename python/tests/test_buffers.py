@@ -1,4 +1,4 @@
-"""Arrays of NumPy used where they are, in both directions, and those that cannot be."""
+"""NumPy arrays used in place, in both directions, and arrays that cannot be."""
 
 import ctypes
 import subprocess
@@ -20,7 +20,7 @@ def region(request):
 
 
 def writers(region):
-    """Every call that takes a buffer to write, by its name."""
+    """Every call that takes a buffer to write, by name."""
     thread, at = region.thread, region.address
     return {
         "Region.write": lambda data: region.write(0, data).wait(),
@@ -32,7 +32,7 @@ def writers(region):
 
 
 def readers(region):
-    """Every call that fills a buffer, by its name."""
+    """Every call that fills a buffer, by name."""
     thread, at = region.thread, region.address
     return {
         "Region.read_into": lambda buffer: region.read_into(0, buffer),
@@ -52,7 +52,7 @@ def test_what_is_read_is_at_the_arrays_own_address(region):
         read(array)
         assert array.ctypes.data == address, name
         assert ctypes.string_at(address, BYTES) == sent.tobytes(), name
-        # Views of the same memory see it, too; and a part of an array can be filled alone.
+        # Views of the same memory change too, and a part of an array can be filled alone.
         assert view.tolist() == [100, 101, 102, 103], name
         array[:] = 7
         read(view)
@@ -128,7 +128,7 @@ def test_an_array_with_gaps_is_refused_and_nothing_is_done(region, make):
         assert str(raised.value) == line, name
         assert array.tobytes() == before, name
     assert region.read(0, 9).wait() == b"as it was"
-    # A copy of it is as good as any.
+    # A copy of it works as well.
     region.write(0, numpy.ascontiguousarray(make())).wait()
 
 

@@ -18,10 +18,10 @@ from pathlib import Path
 import pytest
 
 DOCUMENTED = {0, 1, 2, 130}
-# A program that cannot be started ends `run` and its kin as it ends a shell.
+# A program that cannot be started ends `run` and similar commands with a shell's exit code.
 OF_PROGRAMS = {126, 127}
 LINES_MAX = 12
-# A command that still runs after so long, as a server does, has not failed.
+# A command that still runs after this time in seconds, such as a server, has not failed.
 RUNS_S = 60 if os.environ.get("ETHERMEM_COMMANDS") == "whole" else 2
 NOBODY = 65534
 
@@ -35,7 +35,7 @@ def tree(command: Path):
 
 
 def ended(words, *, folder, timeout=RUNS_S, **more):
-    """Run a command, and return its code (None where it was still running), and what it said."""
+    """Run a command, and return its code (None if it still ran), and its output."""
     running = subprocess.Popen(
         words,
         cwd=folder,
@@ -55,13 +55,13 @@ def ended(words, *, folder, timeout=RUNS_S, **more):
 
 
 def wrong(words, code, said, allowed=frozenset()):
-    """Say what is wrong with an end, if anything is."""
+    """Say what is wrong with an exit, if anything is."""
     text = said.decode(errors="replace")
     if "panicked at" in text or code == 101:
         return f"{words}: panicked: {text[:300]}"
     if code is not None and code not in DOCUMENTED | OF_PROGRAMS | set(allowed):
         return f"{words}: exit code {code}: {text[:300]}"
-    # Usage that was asked for by giving nothing may be long.
+    # Usage that is printed because nothing was given may be long.
     if code == 2 and "Usage:" not in text and text.count("\n") > LINES_MAX:
         return f"{words}: {text.count(chr(10))} lines: {text[:300]}"
     return None
@@ -93,7 +93,7 @@ def given(argument, value):
 
 
 def filled(entry, without, folder):
-    """Return words for what a command cannot go without, but for one argument."""
+    """Return the required arguments of a command, except one argument."""
     words = []
     for argument in entry["arguments"]:
         if argument["is_required"] and argument is not without and argument["value"] is not None:
@@ -190,7 +190,7 @@ def test_what_may_not_be_read_is_said(command, tree, open_place):
     assert checked(cases) == []
 
 
-# What succeeds, with one file or folder of output: by the flag that names it.
+# Commands that succeed with one output file or folder, by the flag that names it.
 SUCCEEDS = {
     ("sim", "--messages"): ["good.toml"],
     ("sim", "--perfetto"): ["good.toml"],
@@ -202,14 +202,14 @@ SUCCEEDS = {
     ("bench ycsb", "--out"): ["plan.toml"],
     ("man", "--out"): [],
 }
-# Reports of programs, which run first; a device is full for them, as a limit would be the
+# Reports of programs, which run first; for them the device is full as a limit would be the
 # program's, too.
 REPORTS = {
     ("run", "--report"): [],
     ("profile", "--report"): [],
     ("emulate", "--report"): ["--latency-us", "1", "--repeats", "1"],
 }
-# They write what others do, by the same functions, and take minutes: figures, and models of RTL.
+# These write their output by functions that other commands share, and take minutes.
 TAKES_LONG = {
     ("report", "--out"),
     ("study", "--out"),
@@ -217,7 +217,7 @@ TAKES_LONG = {
     ("profile", "--out"),
     ("latency", "--fst"),
     ("rtl ycsb", "--fst"),
-    # Refused whatever it names.
+    # The command is refused whatever it names.
     ("compare", "--perfetto"),
     ("compare", "--messages"),
 }
@@ -288,7 +288,7 @@ def test_an_output_that_cannot_be_written_is_no_success(command, inputs, name, f
     assert code == 2, said
     assert wrong(words, code, said) is None
     assert b"error: " in said
-    # Nothing that looks like a result stays.
+    # No partial result remains.
     assert not (inputs / "lost").exists()
 
 
@@ -318,7 +318,7 @@ def test_a_report_that_cannot_be_written_is_no_success(command, place, name, fla
     assert b"/dev/full" in said
 
 
-# What prints at once, beside the help that each command has.
+# Commands that print at once, beside every command's help.
 PRINTS = [
     ["latency"],
     ["fabrics"],
@@ -408,13 +408,13 @@ def test_no_environment_is_too_strange(command, inputs, name):
     assert checked([case(words) for words in PRINTS + works + runs]) == []
 
 
-# They end with their node. The server goes on, and says so to its clients. `run` kills its program,
-# and has tests of its own.
+# These commands end with their node. The server goes on, and reports it to its clients. `run` kills
+# its program, and has tests of its own.
 MEASURES = {"bench micro", "bench ycsb"}
 
 
 def of_a_pool(tree):
-    """Return every command that opens a pool, and by which flag."""
+    """Return every command that opens a pool, with the flag."""
     found = [(entry, argument) for entry, argument in arguments(tree) if "URL" in argument["value"]]
     kinds = {" ".join(entry["command"]) for entry, _ in found}
     assert kinds == MEASURES | {"kv", "run"}
@@ -422,7 +422,7 @@ def of_a_pool(tree):
 
 
 class Node:
-    """A memory node that can be killed and started anew where it was."""
+    """A memory node that can be killed and restarted at its address."""
 
     def __init__(self, command, listen="127.0.0.1:0"):
         words = [command, "node", "--memory", "16MiB", "--page", "4KiB", "--insecure", "--listen"]

@@ -1,4 +1,4 @@
-"""The Python that the documentation shows runs."""
+"""The Python code in the documentation runs."""
 
 import re
 
@@ -11,7 +11,7 @@ def test_the_examples_of_the_guide_run(root, tmp_path, monkeypatch):
     monkeypatch.chdir(root)
     blocks = re.findall(r"```python\n(.*?)```", (root / PAGE).read_text(), re.DOTALL)
     assert len(blocks) >= 3
-    # The same calls, with fewer messages where they do not say how many, and in a folder of ours.
+    # The calls are unchanged, except for fewer messages by default and a folder of the test.
     shown = ethermem.run
 
     def run(scenario, overrides=None, **more):

@@ -1,4 +1,4 @@
-"""Experiments from Python have the bytes of the command."""
+"""Experiments from Python have the command's exact output."""
 
 import json
 import re
@@ -24,13 +24,13 @@ points = ["0.3", "0.6"]
 workload.load = [0.3, 0.6]
 """
 ONE = "[fabric]\nnodes = 8\n[workload]\nmessages = 300\n"
-# Holds some MiB, and goes over them again and again.
+# The program holds some MiB, and passes over them repeatedly.
 CODE = "held = bytearray(8 << 20)\nfor _ in range(3): held[::4096] = bytes(2048)"
 PROGRAM = [sys.executable, "-S", "-c", CODE]
 
 
 def without_time(text: str) -> str:
-    """Return JSON but for the one field that real time decides."""
+    """Return JSON without the one field that depends on real time."""
     kept, times = re.subn(r'"wall_s": [0-9.e-]+', "", text)
     assert times > 0
     return kept
@@ -84,7 +84,7 @@ def test_a_report_is_that_of_the_command(call, tmp_path, monkeypatch):
 
 
 def served(call) -> None:
-    """Skip where this machine serves no program's memory."""
+    """Skip if this machine cannot serve a program's memory."""
     tried = call("run", "--local", "100%", "--", "true", check=False)
     if "userfaultfd" in tried.stderr:
         pytest.skip(tried.stderr.strip())
@@ -105,7 +105,7 @@ def test_a_study_is_that_of_the_command(call, tmp_path, monkeypatch):
     assert ours.json == results
     assert [point["fabric"] for point in ours.results["points"]] == ["edm", "ideal"]
     assert ours.results["all_local"] is not None
-    # The command finds all of it done, and makes the page and the results anew.
+    # The command finds everything done, and remakes the page and the results.
     for name in ("index.html", "results.json"):
         Path("study", name).unlink()
     line = ["study", "--local", "25%,100%", "--fabrics", "edm,ideal", "--gbps", "100"]
@@ -121,7 +121,7 @@ def test_a_study_tells_of_a_program_that_failed(call, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(ethermem.ProgramError, match="exit status: 3"):
         ethermem.study(["sh", "-c", "exit 3"], "study")
-    # Programs of this process are still its own to wait for.
+    # This process can still wait for its own children.
     assert subprocess.run(["sh", "-c", "exit 7"], check=False).returncode == 7
 
 

@@ -1,4 +1,4 @@
-"""The key-value store from Python, on every kind of pool and by either walk of its index."""
+"""The key-value store from Python, on every kind of pool and with either side walking its index."""
 
 import threading
 from typing import Literal
@@ -40,7 +40,7 @@ def test_every_operation_says_what_it_found(pool, index):
 def test_both_walks_see_one_store(pool):
     store = kv.Store.create(pool, memory_nodes=1, buckets=2, hash_seed=7).wait()
     clients = {index: store.client(index, 0) for index in INDEXES}
-    # Its tables grow on the way.
+    # The store's tables grow meanwhile.
     for number in range(200):
         key = str(number).encode()
         clients[INDEXES[number % 2]].put(key, key * number).wait()
@@ -73,7 +73,7 @@ def test_a_counter_by_many_clients_is_of_one_of_them(pool, index):
     for number in range(4):
         tasks.spawn(claim(number))
     won = tasks.run()
-    # Each key was made by exactly one.
+    # Each key was created by exactly one client.
     assert [sum(of_key) for of_key in zip(*won, strict=True)] == [1] * 20
 
 
@@ -84,7 +84,7 @@ def test_a_client_does_one_thing_at_a_time():
     with pytest.raises(RuntimeError, match="a client does one operation at a time"):
         client.put(b"key", b"two")
     first.wait()
-    # Who forgets an operation has the client back, and the next one finds out what became of it.
+    # A client whose operation was forgotten is usable, and its next operation finds the outcome.
     forgotten = client.put(b"key", b"three")
     del forgotten
     assert client.read(b"key").wait() in (b"one", b"three")

@@ -1,4 +1,4 @@
-"""`ethermem kv` with the clients that people have: redis-py, redis-cli and redis-benchmark."""
+"""`ethermem kv` with common clients: redis-py, redis-cli and redis-benchmark."""
 
 import re
 import shutil
@@ -17,7 +17,7 @@ POOLS = ["local:", "sim:edm?nodes=6", "udp:"]
 
 
 class Server:
-    """A server of its own, and how to reach it."""
+    """A server process, and its address."""
 
     def __init__(self, process: subprocess.Popen[str], port: int) -> None:
         self.process = process
@@ -28,13 +28,13 @@ class Server:
         return redis.Redis(port=self.port, protocol=protocol, socket_timeout=30)
 
     def end(self) -> int:
-        """Ask it to end, and give its exit code."""
+        """Ask it to end, and return its exit code."""
         self.is_told_to_end = True
         self.process.terminate()
         return self.process.wait(timeout=30)
 
     def raw(self, data: bytes) -> bytes:
-        """Send bytes, and give all that comes until the server closes."""
+        """Send bytes, and return everything received until the server closes."""
         with socket.create_connection(("127.0.0.1", self.port), timeout=30) as stream:
             stream.sendall(data)
             received = b""
@@ -65,7 +65,7 @@ def serving(command: Path, *arguments: str) -> Iterator[Server]:
 
 @contextmanager
 def memory_node(command: Path) -> Iterator[tuple[subprocess.Popen[str], str]]:
-    """Start a node, and give it with the URL of a pool on it."""
+    """Start a node, and return it with the URL of a pool on it."""
     words = [str(command), "node", "--memory", "256MiB", "--listen", "127.0.0.1:0", "--insecure"]
     with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
@@ -169,7 +169,7 @@ ERRORS = [
 
 @contextmanager
 def redis_server() -> Iterator[int]:
-    """Run the real server; give its port."""
+    """Run redis-server, and return its port."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -187,7 +187,7 @@ def redis_server() -> Iterator[int]:
 
 @contextmanager
 def both(command: Path) -> Iterator[list["redis.Redis"]]:
-    """Give a client of ours and one of the real server."""
+    """Return a client of our server and a client of redis-server."""
     with redis_server() as port, serving(command) as ours:
         yield [ours.client(), redis.Redis(port=port, protocol=2, socket_timeout=30)]
 
@@ -267,7 +267,7 @@ def test_a_simulated_pool_tells_virtual_latencies(command: Path) -> None:
         info = client.info("virtual")
         assert info["virtual_time_ns"] > 600
         get = info["virtual_latency_ns_get"]
-        # Two reads and their memory, of 300 and 82 ns.
+        # Two reads of 300 ns and their memory accesses of 82 ns.
         assert get["count"] == 1
         assert 600 < get["p50"] < 1500
     with serving(command) as server:
@@ -297,7 +297,7 @@ def test_who_sends_nonsense_is_told_and_nobody_else(server: Server) -> None:
 
 
 def test_half_a_command_of_a_client_that_is_gone_does_nothing(server: Server) -> None:
-    """Whole commands before it are done, every part of it is not."""
+    """Complete commands before the error are executed, and nothing after it is."""
     whole = b"*3\r\n$3\r\nSET\r\n$4\r\nhalf\r\n$5\r\nvalue\r\n"
     neighbour = server.client()
     for end in range(1, len(whole)):
@@ -327,12 +327,12 @@ def test_who_does_not_read_holds_nobody_up(command: Path) -> None:
             status = Path(f"/proc/{server.process.pid}/status")
             if status.exists():
                 found = re.search(r"VmRSS:\s+(\d+) kB", status.read_text())
-                # Ten gigabytes were asked for.
+                # Ten gigabytes were requested.
                 assert found is not None
                 assert int(found[1]) < 300_000
 
 
-# Not done; not known; there is no store.
+# The errors mean: not done, unknown, no store.
 TOLD = (b"-ERR", b"-UNC", b"-LOA")
 
 
@@ -359,10 +359,10 @@ def test_who_asks_a_dead_memory_node_much_holds_nobody_up(command: Path, index: 
             for stream in many:
                 stream.sendall(b"SET key other\r\n")
             assert all(stream.recv(4) in TOLD for stream in many)
-        # There is no store, and the server says so.
+        # There is no store, and the server reports that.
         with pytest.raises(redis.BusyLoadingError):
             neighbour.ping()
-        # 130 if it was waiting for the node just then.
+        # The code is 130 if the client was waiting for the node at that moment.
         assert server.end() in (0, 130)
 
 

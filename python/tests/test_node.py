@@ -23,7 +23,7 @@ ENDLESS = HEAD + bytes.fromhex("0a0b010900 03400c000b 41000b")
 
 
 class Node:
-    """A node of its own, and how to reach it."""
+    """A node process, and its address."""
 
     def __init__(self, command: Path, folder: Path, listen: str = "127.0.0.1:0") -> None:
         self.folder = folder
@@ -126,7 +126,7 @@ def test_who_waits_for_a_silent_node_lets_others_run(node: Node, way: str) -> No
 
         waiting = threading.Thread(target=wait)
         waiting.start()
-        # Nobody comes here in time if it keeps the interpreter.
+        # A call that kept the interpreter's lock would delay this line.
         assert ended == []
         node.process.send_signal(signal.SIGCONT)
         waiting.join()
@@ -173,7 +173,7 @@ def test_a_node_that_ends_says_so_and_one_that_is_new_is_known(
         region = pool.thread().alloc(4096).wait()
         node.process.send_signal(signal.SIGTERM)
         until = time.monotonic() + 10
-        # It takes a moment to hear of it; until then there are processes.
+        # The node needs a moment to notice; until then processes remain.
         with pytest.raises(ethermem.EndingError, match="is about to end"):
             while time.monotonic() < until:
                 pool.thread()

@@ -1,4 +1,4 @@
-"""Remote memory from Python: what each call does, and what threads may see of each other."""
+"""Remote memory from Python: the effect of each call, and what threads may see of each other."""
 
 import subprocess
 import sys
@@ -41,7 +41,7 @@ def test_arrays_go_there_and_back(pool):
     part = bytearray(8)
     region.read_into(64 + 8, memoryview(part))
     assert part == sent[0, 1].tobytes()
-    # What a write took may be changed at once.
+    # The buffer of a write may be changed at once.
     pending = region.write(64, sent)
     sent[:] = 0
     pending.wait()
@@ -137,7 +137,7 @@ def test_a_chain_is_followed_at_the_memory_node(pool):
     value = (20).to_bytes(8, "little")
     assert thread.chase(chain.address, key, **at).wait() == (chain.at(24), value)
     assert thread.chase(chain.address, bytes(8), **at).wait() is None
-    # Of the same elements as records, by the first word: an address, or 0 in the last.
+    # Records of the same elements, by the first word: an address, or 0 in the last.
     records = {"record_bytes": 24, "records": 2, "operand": 0}
     last = chain.read(24, 24).wait()
     found = thread.filter(chain.address, comparison="equal", **records).wait()
@@ -270,7 +270,7 @@ def test_a_counter_under_a_lock_loses_nothing(pool):
 
 
 def test_a_counter_under_a_lock_loses_nothing_between_threads_of_python():
-    """Who waits lets the others run: with the interpreter's lock held, nobody could unlock."""
+    """A waiting thread releases the interpreter's lock: otherwise no thread could unlock."""
     owner = Pool.open("local:").thread()
     lock, counter = (owner.alloc(8).wait() for _ in range(2))
 

@@ -1,4 +1,4 @@
-"""One run from Python is the run that the command makes."""
+"""A run from Python equals the command's run."""
 
 import dataclasses
 import json
@@ -27,7 +27,7 @@ def fields(value):
 
 
 def without_absent(value):
-    """JSON leaves out what only some runs have."""
+    """JSON omits fields that only some runs have."""
     if isinstance(value, dict):
         absent = {"rmw", "pauses", "trimmed", "returned"}
         kept = {
@@ -48,7 +48,7 @@ def test_every_field_is_that_of_the_command(fabric, call, tmp_path, monkeypatch)
     result = ethermem.run("small.toml", overrides, fabric=fabric, seed=7)
     own = result.to_dict()
     assert own["wall_s"] > 0
-    # The command may be built a moment before a file changed, and the package after it.
+    # The command may have been built before a file changed, and the package after it.
     assert own["commit"].removesuffix("-dirty") == printed["commit"].removesuffix("-dirty")
     own.update(wall_s=printed["wall_s"], commit=printed["commit"])
     assert own == printed
@@ -197,7 +197,7 @@ def test_ctrl_c_ends_a_run_and_leaves_no_file(tmp_path):
         child.send_signal(signal.SIGINT)
         sent = time.monotonic()
         assert child.stdout.readline() == "interrupted\n"
-        # The one promise in seconds, of the documentation.
+        # This is the only promise in seconds in the documentation.
         assert time.monotonic() - sent < 1
     assert child.returncode == 0
     assert list(tmp_path.iterdir()) == []

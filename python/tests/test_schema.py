@@ -1,4 +1,4 @@
-"""The schemas that the command prints hold for every scenario and result of the repository."""
+"""The schemas that the command prints match every scenario and result of the repository."""
 
 import copy
 import json
@@ -30,7 +30,7 @@ def test_every_scenario_fits_the_schema(root, scenario):
     fitted = 0
     for path in sorted((root / "scenarios").glob("*.toml")):
         values = tomllib.loads(path.read_text())
-        # Plans of `ethermem bench ycsb` are no scenarios.
+        # Plans of `ethermem bench ycsb` are not scenarios.
         if "figure" in values or "ycsb" in values:
             continue
         scenario.validate(values)
@@ -59,7 +59,7 @@ def test_every_golden_result_fits_the_schema(root, results):
     paths = sorted((root / "golden/sim").glob("*.json"))
     assert len(paths) > 20
     for path in paths:
-        # What depends on the machine, or on the way to the same result, is in no snapshot.
+        # Snapshots omit fields that depend on the machine, or on the way to an equal result.
         results.validate({**json.loads(path.read_text()), "events": 1, "wall_s": 0.5})
 
 

@@ -1,4 +1,4 @@
-"""Sweeps from Python are the sweeps of the command, through threads and through Ray."""
+"""Sweeps from Python equal those of the command, by threads and by Ray."""
 
 import json
 import os
@@ -30,7 +30,7 @@ POINTS = 16
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path, monkeypatch):
-    """A folder with a sweep, and the current one."""
+    """A folder with a sweep, which becomes the current folder."""
     (tmp_path / "base.toml").write_text(BASE)
     (tmp_path / "w.toml").write_text(SWEEP)
     monkeypatch.chdir(tmp_path)
@@ -39,7 +39,7 @@ def folder(tmp_path, monkeypatch):
 
 @pytest.fixture(scope="module")
 def cluster():
-    """A local Ray cluster of two workers, of this machine alone."""
+    """A local Ray cluster of two workers on this machine."""
     ray = pytest.importorskip("ray")
     ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)
     yield ray
@@ -53,14 +53,14 @@ def module(*arguments, check=True):
 
 
 def lines(folder, name):
-    """How many points a journal has."""
+    """Number of points in a journal."""
     path = folder / f"{name}.journal"
     return path.read_bytes().count(b"\n") if path.exists() else 0
 
 
 @pytest.fixture
 def by_command(folder, call):
-    """The results of the command, and what it prints."""
+    """The results of the command, and its output."""
     printed = call("sweep", "w.toml", "--out", "command.parquet", "--format", "json").stdout
     return (folder / "command.parquet").read_bytes(), printed
 
@@ -90,13 +90,13 @@ def test_ray_makes_the_bytes_of_the_command(cluster, by_command, folder):
 def test_the_module_starts_a_cluster_of_two_workers(by_command, folder):
     pytest.importorskip("ray")
     out = ["--out", "ray.parquet", "--engine", "ray", "--workers", "2", "--format", "json"]
-    # The cluster that another test started is not taken.
+    # The cluster that another test started is not used.
     assert module("w.toml", *out).stdout == by_command[1]
     assert (folder / "ray.parquet").read_bytes() == by_command[0]
 
 
 def test_a_killed_worker_s_points_run_again(cluster, call, folder):
-    """Every worker that has a point is killed once, with a signal that nothing can catch."""
+    """Every worker that has a point is killed once, with a signal that cannot be caught."""
     longer = ["workload.messages=60000"]
     overrides = {"workload.messages": 60_000}
     call("sweep", "w.toml", "--out", "command.parquet", "--set", *longer)
@@ -133,7 +133,7 @@ def test_a_point_that_kills_every_worker_is_given_up_with_one_line(cluster, fold
     assert said.startswith("Ray gave up a point after 5 more tries: "), said
     assert "\n" not in said
     assert not (folder / "ray.parquet").exists()
-    # The sweep goes on where it can, though the error still has the one before in its traceback.
+    # The sweep can continue, though the error's traceback still references the previous one.
     monkeypatch.undo()
     monkeypatch.chdir(folder)
     assert error.traceback
@@ -210,7 +210,7 @@ def test_a_killed_sweep_goes_on_and_ends_in_the_same_bytes(by_command, folder):
 
 
 def test_an_interrupted_sweep_on_ray_goes_on_by_the_command(by_command, call, folder):
-    """What one engine finished, another takes over."""
+    """One engine continues what another has finished in part."""
     pytest.importorskip("ray")
     words = [sys.executable, "-m", "ethermem.sweep", "w.toml", "--out", "ray.parquet"]
     words += ["--engine", "ray", "--workers", "1"]
@@ -227,8 +227,8 @@ def test_an_interrupted_sweep_on_ray_goes_on_by_the_command(by_command, call, fo
     assert ((folder / "ray.parquet").read_bytes(), again.stdout) == by_command
 
 
-#: The module where the file system has room for no more than 2 KiB a file. Ray's own processes are
-#: not of this.
+#: Runs the module where the file system has room for only 2 KiB per file. Ray's own processes are
+#: not limited.
 FULL_DISK = """\
 import resource, runpy, sys
 if "ray" in sys.argv:
@@ -247,8 +247,8 @@ def test_a_full_disk_is_one_line_and_the_sweep_goes_on_after_it(by_command, fold
     full = [sys.executable, "-c", FULL_DISK, *words]
     ended = subprocess.run(full, capture_output=True, text=True, check=False)
     line = "error: cannot write full.parquet.journal: File too large (os error 27)"
-    # Ray's driver, in this process, may say of its own log that its file is full, and of points
-    # under way that they ended with it.
+    # Ray's driver, in this process, may report that its own log file is full, and that points in
+    # flight ended with it.
     errors = [said for said in ended.stderr.splitlines() if said.startswith("error:")]
     assert (ended.returncode, errors) == (2, [line]), ended.stderr
     assert "Traceback" not in ended.stderr
@@ -311,7 +311,7 @@ def test_bad_input_is_one_line_and_leaves_nothing(folder, sweep, more, code, lin
 
 
 def test_a_failure_in_a_worker_is_the_same_line(cluster, folder):
-    """A trace that ends badly is found by the run alone."""
+    """Only the run detects a trace with a damaged end."""
     (folder / "t.csv").write_text("arrival_ns,kind,compute,memory,bytes\n0,read,0,1,64\n1,read,0\n")
     trace = "[fabric]\nnodes = 8\n[workload]\nkind = 'trace'\ntrace = 't.csv'\n"
     (folder / "base.toml").write_text(trace)

@@ -1,4 +1,4 @@
-"""Machine threads that share a pool: whoever ends whose operation, nothing is lost."""
+"""Machine threads that share a pool: no result is lost, whichever thread completes an operation."""
 
 import os
 import random
@@ -17,7 +17,7 @@ WORDS = 64
 
 
 def served(command, *where):
-    """Start a memory node, and return it with what it says of where it is, or why it is not."""
+    """Start a memory node, and return it with its address, or the reason why it did not start."""
     words = [command, "node", "--memory", "64MiB", "--page", "4KiB", "--insecure", *where]
     serving = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
     return serving, serving.stdout.readline().strip().removeprefix("listening on ")
@@ -32,7 +32,7 @@ def ended(serving):
 @pytest.fixture(scope="module")
 def udp(command):
     serving, address = served(command, "--listen", "127.0.0.1:0")
-    # The longest time that may be said: the machine has other things to do, too.
+    # The longest timeout that may be given, because the machine is busy.
     yield f"udp://{address}?timeout_ms=4500"
     ended(serving)
 
@@ -54,7 +54,7 @@ def url(request):
 
 
 class Worker:
-    """What one thread does, and what it must find."""
+    """The work of one thread, and its expected words."""
 
     def __init__(self, pool, owner, shared, store, number):
         self.pool, self.thread, self.shared, self.number = pool, owner.fork(), shared, number
@@ -142,7 +142,7 @@ def test_nothing_is_lost_between_threads(url, threads):
     store = kv.Store.create(pool).wait()
     workers = [Worker(pool, owner, region.address, store, number) for number in range(threads)]
     began = time.monotonic()
-    # Which of them failed, raises its error here.
+    # If one of them failed, its error is raised here.
     with ThreadPoolExecutor(threads) as running:
         done = sum(running.map(lambda worker: worker.run(OPERATIONS // threads), workers))
     seconds = time.monotonic() - began
@@ -176,7 +176,7 @@ def test_a_signal_ends_a_wait(url, way):
     words = [sys.executable, "-c", WAITS_FOR_EVER, url, way]
     waiting = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert waiting.stdout.readline() == "held\n"
-    # It waits, or is about to: a signal before is seen as well.
+    # The thread waits, or is about to: a signal before that is noticed, too.
     time.sleep(0.2)
     waiting.send_signal(signal.SIGINT)
     _, said = waiting.communicate(timeout=60)

@@ -1,4 +1,4 @@
-"""What the package says of its types is so."""
+"""The package's type annotations are correct."""
 
 import subprocess
 import sys

@@ -1,7 +1,7 @@
 """Sweeps: keys of a scenario varied, runs repeated over seeds, on this machine or on Ray.
 
-The same sweep as `ethermem sweep`: the same points, the same journal, the same file of results,
-byte for byte, whatever runs it. `docs/how-to/sweep.md` says how to write one.
+It is the sweep of `ethermem sweep`: whatever runs it, the points, the journal and the file of
+results are equal byte for byte. `docs/how-to/sweep.md` says how to write one.
 """
 
 import os
@@ -18,7 +18,7 @@ from ..result import read_parquet
 
 EngineName: TypeAlias = Literal["local", "ray"]
 
-#: Given tasks, yields their records as they end, in any order.
+#: Yields the records of tasks as they end, in any order.
 Engine: TypeAlias = Callable[[Iterator[str]], Generator[str, None, None]]
 
 
@@ -31,25 +31,25 @@ def sweep(
     workers: int | None = None,
     address: str | None = None,
 ) -> "pyarrow.Table":
-    """Run a sweep, and return its results: a row a point, as `docs/how-to/sweep.md` lists them.
+    """Run a sweep, and return its results: a row per point, as `docs/how-to/sweep.md` lists them.
 
-    Finished points are kept in a journal beside `out`. After Ctrl-C, a kill or a full disk the same
-    call goes on: only missing points run.
+    Finished points are kept in a journal beside `out`. After Ctrl-C, a kill or a full disk a
+    repeated call continues: only missing points run.
 
     Args:
         file: the sweep, a TOML file.
         out: the Parquet file of the results.
-        overrides: keys set over the scenario, for all points.
+        overrides: keys that override the scenario's, for all points.
         engine: `local`, threads of this process; `ray`, tasks of a Ray cluster.
-        workers: points to run at once, all cores by default; on Ray, the CPUs of the cluster that
-            is started here where none runs.
-        address: of the Ray cluster; by default the one of the variable RAY_ADDRESS, or one that is
-            started here.
+        workers: number of concurrent points, all cores by default; on Ray, the CPUs of the cluster
+            that is started here if none runs.
+        address: address of the Ray cluster; by default that of the variable RAY_ADDRESS, or of one
+            that is started here.
 
     Raises:
-        InputError: the sweep, or something else that was given, cannot be used.
+        InputError: the sweep or another argument cannot be used.
         FileError: a file cannot be read or written.
-        EthermemError: Ray gave up a point, as when its workers died again and again.
+        EthermemError: Ray gave up on a point, for example because its workers kept dying.
     """
     settings = [setting(key, value) for key, value in (overrides or {}).items()]
     with closing(_native.Sweep(file, settings, out)) as session:
@@ -59,7 +59,7 @@ def sweep(
 
 
 def run_missing(session: _native.Sweep, engine: Engine, progress: Callable[[int], None]) -> None:
-    """Run the points that the journal does not have; `progress` hears how many it then has."""
+    """Run the points that the journal lacks; `progress` is called with its number of points."""
     missing = session.missing()
     done = session.points - len(missing)
     with closing(engine(session.task(index) for index in missing)) as records:
@@ -70,7 +70,7 @@ def run_missing(session: _native.Sweep, engine: Engine, progress: Callable[[int]
 
 
 def engine_of(name: str, workers: int | None, address: str | None) -> Engine:
-    """Return the engine of a name."""
+    """Return the engine with this name."""
     if workers is not None and workers < 1:
         raise _native.InputError(f"{workers} workers: allowed are 1 or more")
     if name == "local":

@@ -1,4 +1,4 @@
-"""`python -m ethermem.sweep`: `ethermem sweep`, with a choice of what runs the points."""
+"""`python -m ethermem.sweep`: `ethermem sweep`, with a choice of the engine for the points."""
 
 import argparse
 import sys
@@ -39,7 +39,7 @@ def arguments() -> argparse.Namespace:
 
 
 class Progress:
-    """Says on the standard error, ten times, how far a sweep is and how long it may take."""
+    """Reports on the standard error, ten times, how far a sweep is and how long it may take."""
 
     def __init__(self, done: int, points: int) -> None:
         self.start = self.told = done
@@ -47,7 +47,7 @@ class Progress:
         self.started = time.monotonic()
 
     def __call__(self, done: int) -> None:
-        """Hear how many points are done."""
+        """Note the number of finished points."""
         if done * 10 // self.points == self.told * 10 // self.points:
             return
         self.told = done

@@ -1,4 +1,4 @@
-"""Points as tasks of Ray, which decides where each one runs, and runs it again if it is lost."""
+"""Points as tasks of Ray, which decides where each one runs, and reruns it if it is lost."""
 
 import os
 import signal
@@ -13,11 +13,11 @@ import ray
 
 from .. import _native
 
-#: Times that a task whose worker died runs again, before the sweep ends with an error.
+#: Number of retries of a task whose worker died, before the sweep ends with an error.
 RETRIES_MAX = 5
-#: Tasks that wait in the cluster, for each of its CPUs: enough that none runs dry.
+#: Number of waiting tasks per CPU of the cluster: enough that no CPU becomes idle.
 WAITING_PER_CPU = 4
-#: Time in which the head of a cluster takes a connection, in seconds.
+#: Time within which the head of a cluster must accept a connection, in seconds.
 REACHABLE_S = 10.0
 
 
@@ -30,11 +30,12 @@ def point(task: str) -> str:
 def ray_tasks(
     tasks: Iterator[str], workers: int | None, address: str | None
 ) -> Generator[str, None, None]:
-    """Run tasks on a cluster, which is started here where none runs.
+    """Run tasks on a cluster, which is started here if none runs.
 
-    Tasks under way when this is closed end with a connection of its own, and by themselves where
-    the program was connected before. They are not cancelled: Ray aborts the program when a task
-    that it cancels is just ending (ray-project/ray, pull request 54798, mended half of that).
+    If this function started or joined the cluster, closing it also ends tasks in flight. If the
+    program was connected before, they end by themselves. They are not cancelled: Ray aborts the
+    program when a task that it cancels is just ending (ray-project/ray, pull request 54798, fixed
+    half of that).
     """
     own = not ray.is_initialized()
     running: list[Any] = []
@@ -56,7 +57,7 @@ def ray_tasks(
 
 @contextmanager
 def uninterrupted() -> Iterator[None]:
-    """Have Ctrl-C wait for the end: after half a shutdown Ray chooses the program's exit code."""
+    """Delay Ctrl-C to the end: after half a shutdown Ray chooses the program's exit code."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -71,7 +72,7 @@ def uninterrupted() -> Iterator[None]:
 
 
 def start(workers: int | None, address: str | None) -> None:
-    """Join the cluster at `address`, or of the variable RAY_ADDRESS, or start one."""
+    """Join the cluster at `address` or of the variable RAY_ADDRESS, or start one."""
     check_reachable(address or os.environ.get("RAY_ADDRESS", ""))
     try:
         if address is None:
@@ -95,13 +96,13 @@ def check_reachable(address: str) -> None:
 
 
 def record(ended: Any) -> str:  # noqa: ANN401  # Ray's references have no type without its types.
-    """Return what a task returned, or raise what it raised."""
+    """Return the result of a task, or raise its exception."""
     try:
         return str(ray.get(ended))
     except ray.exceptions.RayTaskError as error:
         if isinstance(error.cause, _native.EthermemError):
             raise error.cause from None
-        # As where a worker's machine has no ethermem, or another version.
+        # One cause is that a worker's machine has no ethermem, or another version.
         last = str(error.cause).strip().splitlines()[-1:] or [""]
         problem = f"a worker of Ray failed: {type(error.cause).__name__}: {last[0]}"
         raise _native.EthermemError(problem) from None

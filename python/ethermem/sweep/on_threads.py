@@ -8,7 +8,7 @@ from .. import _native
 
 
 def threads(tasks: Iterator[str], workers: int | None) -> Generator[str, None, None]:
-    """Run tasks, `workers` at once; the first failure, and an interrupt, end the rest."""
+    """Run tasks, `workers` at once; the first failure or an interrupt ends the rest."""
     stop = _native.Stop()
     with ThreadPoolExecutor(workers or os.cpu_count() or 1) as pool:
         running = [pool.submit(_native.run_task, task, stop) for task in tasks]

@@ -1,5 +1,5 @@
-/* Every call of the C library, on the pool that the first argument names: what it does, and what it
- * says of arguments and handles that are no good. */
+/* Every call of the C library, on the pool that the first argument names: its effect, and its
+ * status for invalid arguments and handles. */
 
 #include "check.h"
 
@@ -85,7 +85,7 @@ static void atomics_and_locks(ethermem_thread thread) {
     OK(rfree(thread, at, 4096, NULL));
 }
 
-/* Each question lets a simulated fabric go on, so that asking alone gets there. */
+/* Each poll advances a simulated fabric, so that polling alone completes the operation. */
 static void asking(ethermem_pool pool, ethermem_thread thread) {
     uint64_t before_ps = 0, after_ps = 0, questions = 0;
     ethermem_pending pending = {0};
@@ -100,7 +100,7 @@ static void asking(ethermem_pool pool, ethermem_thread thread) {
     CHECK(questions > 0 && pending.id == 0 && after_ps >= before_ps + 3000000);
     REFUSED(BAD_HANDLE, rtest(&pending, &ended));
 
-    /* A step lets the pool go on; where its time is simulated, it has handled events by then. */
+    /* A step drives the pool; a simulated fabric has handled events by then. */
     bool is_simulated = false, under_way = false;
     uint64_t events = 0;
     OK(ris_simulated(pool, &is_simulated));
@@ -132,7 +132,7 @@ static void asking(ethermem_pool pool, ethermem_thread thread) {
     CHECK(byte == 'y');
     OK(rpoll(NULL, 0, NULL));
 
-    /* What fails at once is said when it is asked for, like what fails later. */
+    /* An immediate failure is reported when it is polled, like a later one. */
     OK(rread(thread, 8, &byte, 1, &pending));
     ended = false;
     ethermem_status status = ETHERMEM_STATUS_OK;
@@ -167,7 +167,7 @@ static void offloads(ethermem_thread thread) {
     filter.comparison = 7;
     REFUSED(BAD_ARGUMENT, rfilter(thread, &filter, kept, sizeof kept, &length, NULL));
 
-    /* The same as the first, by its name. */
+    /* An equal operation to the first, by its name. */
     uint64_t arguments[7] = {at, 0, 8, 16, 8, 100, 2}, result[2] = {0, 0};
     ethermem_segment touched = {at, 48};
     OK(roffload(thread, "chase", at, arguments, sizeof arguments, &touched, 1, result,
@@ -216,7 +216,7 @@ static void no_good_arguments(ethermem_pool pool, ethermem_thread thread) {
     REFUSED(NULL_ARGUMENT, rnow(pool, NULL));
     REFUSED(NULL_ARGUMENT, revents(pool, NULL));
     REFUSED(NULL_ARGUMENT, ris_simulated(pool, NULL));
-    /* The URL leaves no choice, and one byte is the zero at the end. */
+    /* The URL leaves no choice, so the string is only its terminating zero. */
     char choice[2] = "?";
     OK(rchoice(pool, choice, 1));
     CHECK(choice[0] == 0);
@@ -273,7 +273,7 @@ static void no_good_handles(const char *url, ethermem_pool pool, ethermem_thread
     REFUSED(BAD_HANDLE, runlock(NO_THREAD, 8));
     REFUSED(BAD_HANDLE, rpoll(&pending, 1, NULL));
 
-    /* A number is of one kind only, however it is dressed. */
+    /* A number has one kind, whatever type it is cast to. */
     ethermem_pool disguised_thread = {thread.id};
     ethermem_thread disguised_pool = {pool.id}, odd = {0xdeadbeefcafe};
     REFUSED(BAD_HANDLE, rnow(disguised_thread, &word));
@@ -289,7 +289,7 @@ static void no_good_handles(const char *url, ethermem_pool pool, ethermem_thread
     REFUSED(BAD_HANDLE, rthread_close(ended));
     REFUSED(BAD_HANDLE, rread(ended, 8, &word, 8, NULL));
     OK(rthread(other, &kept));
-    /* Its number is not that of the one before. */
+    /* The number of the previous handle is not reused. */
     CHECK(kept.id != ended.id);
     OK(rsleep(kept, 1000, &pending));
     REFUSED(BUSY, rclose(other));

@@ -1,5 +1,5 @@
-/* What two threads may see of each other (section 3.1 of Clio's paper), on the pool that the first
- * argument names. The second is `threads` where machine threads may take part as well. */
+/* What two threads may see of each other's writes (section 3.1 of Clio's paper), on the pool that
+ * the first argument names. The second is `threads` if machine threads take part, too. */
 
 #include <pthread.h>
 
@@ -12,14 +12,14 @@ static void on_node(ethermem_thread owner, uint16_t client, ethermem_pool pool,
     OK(rfork_on(owner, (uint16_t)(client % compute_nodes), thread));
 }
 
-/* Two words, on different memory nodes where there are several. */
+/* Two words, on different memory nodes if there are several. */
 static void words(ethermem_thread owner, uint64_t *first, uint64_t *second) {
     *first = page(owner);
     *second = page(owner);
 }
 
-/* Message passing: who sees the flag sees the data, where the writer releases before the flag. The
- * reader asks all the time, from before the writer begins. */
+/* Message passing: a reader that sees the flag sees the data, if the writer releases before the
+ * flag. The reader polls all the time, from before the writer begins. */
 static void message_passing(ethermem_pool pool, ethermem_thread owner) {
     ethermem_thread writer = {0}, reader = {0};
     uint64_t data = 0, flag = 0, one = 1, seen = 0, looks = 0;
@@ -47,8 +47,8 @@ static void message_passing(ethermem_pool pool, ethermem_thread owner) {
     OK(rpoll(rest, 2, NULL));
 }
 
-/* Store buffering: each writes its word and reads the other's. With a fence between, not both miss
- * the other's write. Returns how many did. */
+/* Store buffering: each thread writes its word and reads the other's. With a fence between, at most
+ * one misses the other's write. Returns how many did. */
 static int store_buffering(ethermem_pool pool, ethermem_thread owner, bool fenced,
                            uint64_t skew_ps) {
     ethermem_thread thread[2] = {{0}, {0}};
@@ -89,7 +89,7 @@ static int store_buffering(ethermem_pool pool, ethermem_thread owner, bool fence
 
 enum { CLIENTS = 4, ROUNDS = 20, MACHINE_ROUNDS = 100 };
 
-/* A counter that each client reads and writes back, under a lock: all at once, by asking. */
+/* A counter that each client reads and writes back, under a lock: all concurrently, by polling. */
 static void counter(ethermem_pool pool, ethermem_thread owner) {
     struct {
         ethermem_thread thread;
@@ -119,7 +119,7 @@ static void counter(ethermem_pool pool, ethermem_thread owner) {
                     continue;
                 client[i].count++;
                 OK(rwrite(thread, count, &client[i].count, 8, &client[i].writing));
-                /* Unlocking releases, so the write is done before anybody else has the lock. */
+                /* Unlocking releases, so the write is done before another client has the lock. */
                 OK(runlock(thread, lock));
                 OK(rpoll(&client[i].writing, 1, NULL));
                 if (++client[i].rounds < ROUNDS)
@@ -148,7 +148,7 @@ static void *counting(void *argument) {
     return NULL;
 }
 
-/* The same by threads of the machine, as Clio's Figure 2 has it. */
+/* The counter with machine threads, as in Clio's Figure 2. */
 static void counter_of_machine_threads(ethermem_thread owner) {
     pthread_t machine[CLIENTS];
     struct shared shared[CLIENTS];

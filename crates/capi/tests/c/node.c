@@ -1,6 +1,6 @@
-/* A memory node of its own process, and modules at it. Arguments: a URL with the node's key, the
- * same with another key, and a file with a module that never ends, known to the node as `endless`
- * and to be loaded as `mine`. */
+/* A memory node in a process of its own, and modules at it. Arguments: a URL with the node's key,
+ * the URL with another key, and a file with a module that never ends, which the node has as
+ * `endless` and the test loads as `mine`. */
 
 #include "check.h"
 
@@ -18,7 +18,7 @@ static void two_pools(const char *url) {
     OK(rwrite(thread[0], own, &word, sizeof word, NULL));
     OK(rfetch_add(thread[0], own, 1, &before, NULL));
     CHECK(before == 41 && word_at(thread[0], own) == 42);
-    /* A process has what is its own, and nothing else. */
+    /* A process can access only its own memory. */
     CHECK(word_at(thread[1], other) == 0);
     OK(rlock(thread[0], own + 8, NULL));
     REFUSED(NOT_HELD, runlock(thread[0], own + 16));

@@ -1,5 +1,5 @@
 /* The key-value store, on the pool that the first argument names: each call by both walks of the
- * index, waited for and not, and what it says of arguments and handles that are no good. */
+ * index, synchronous and asynchronous, and its status for invalid arguments and handles. */
 
 #include "check.h"
 
@@ -38,8 +38,8 @@ static void each_says_what_it_found(ethermem_store store, uint32_t index) {
     OK(rclient_close(client));
 }
 
-/* Many clients at once, one operation each; what they give is stored by the rpoll or rtest that
- * ends it. */
+/* Many clients at once, one operation each; the rpoll or rtest that ends an operation stores its
+ * result. */
 static void many_at_once(ethermem_pool pool, ethermem_store store) {
     enum { CLIENTS = 8 };
     ethermem_client clients[CLIENTS];
@@ -74,7 +74,7 @@ static void many_at_once(ethermem_pool pool, ethermem_store store) {
         OK(rtest(&pendings[0], &ended));
     CHECK(is_there && bytes == sizeof found && created[found]);
 
-    /* Who forgets an operation has the client back. */
+    /* Forgetting an operation makes its client usable again. */
     OK(rkv_put(clients[0], "two", 3, "x", 1, &pendings[0]));
     OK(rforget(&pendings[0]));
     OK(rkv_put(clients[0], "two", 3, "y", 1, NULL));
@@ -110,7 +110,7 @@ static void no_good(ethermem_pool pool, ethermem_store store) {
     REFUSED(NULL_ARGUMENT, rkv_read(client, "key", 3, NULL, 1, &bytes, &is_so, NULL));
     REFUSED(NULL_ARGUMENT, rkv_read(client, "key", 3, NULL, 0, NULL, &is_so, NULL));
     REFUSED(NULL_ARGUMENT, rkv_read(client, "key", 3, NULL, 0, &bytes, NULL, NULL));
-    /* None of them has kept the client. */
+    /* None of the refused calls has kept the client. */
     OK(rkv_put(client, "key", 3, "value", 5, NULL));
 
     ethermem_store disguised = {client.id};

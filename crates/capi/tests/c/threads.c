@@ -1,5 +1,5 @@
-/* Machine threads that share a pool: whoever ends whose operation, nothing is lost. Arguments: the
- * pool, how many threads, how many operations all of them make together. */
+/* Machine threads that share a pool: no result is lost, whichever thread completes an operation.
+ * Arguments: the pool, the number of threads, the number of operations of all threads together. */
 
 #include <inttypes.h>
 #include <pthread.h>
@@ -39,7 +39,7 @@ static uint64_t under_the_lock(worker *self) {
     return 5;
 }
 
-/* Several under way at once, in the order of their thread. */
+/* Several operations in flight, in the order of their thread. */
 static uint64_t several(worker *self, uint64_t at, uint64_t value) {
     uint64_t read = 0;
     ethermem_pending pending[3] = {{0}, {0}, {0}};
@@ -58,7 +58,7 @@ static uint64_t several(worker *self, uint64_t at, uint64_t value) {
     return 3;
 }
 
-/* Operations of a store are several of the pool each. */
+/* Each operation of a store is several of the pool. */
 static uint64_t key_value(worker *self, uint64_t value) {
     uint64_t read = 0, bytes = 0;
     bool found = false;

@@ -1,4 +1,4 @@
-/* Executes the program of the arguments where whoever opens a socket is killed. */
+/* Executes the program of the arguments under a filter that kills processes that open a socket. */
 
 #include <linux/filter.h>
 #include <linux/seccomp.h>

@@ -1,6 +1,6 @@
 /* Executes a program in the way that the first argument names: the others are the program and
- * its arguments, two of them. Where it starts a process, it ends as that does. What
- * fails is said by its number, and that nobody traces this process then. */
+ * its two arguments. If it starts a process, it ends as that process does. For a failure
+ * it prints the error number, and checks that no tracer is attached. */
 
 #define _GNU_SOURCE
 #include <errno.h>

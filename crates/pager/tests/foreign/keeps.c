@@ -1,7 +1,7 @@
-/* Holds words and looks at them for ever, in several processes that no pager is told of in the same
- * way: `keeps WRONG READY raw|libc [again]`. A word that is wrong is told in the file WRONG at
- * once; READY is made once all processes run. Whoever starts this ends it by killing its pager: a
- * process that is still there then, or a line in WRONG, is a failure. */
+/* Holds words and checks them for ever, in several processes, each reported to the pager in its own
+ * way: `keeps WRONG READY raw|libc [again]`. A wrong word is written to the file WRONG at
+ * once; READY is created once all processes run. The test ends this program by killing its pager: a
+ * process that survives, or a line in WRONG, is a failure. */
 
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -50,7 +50,7 @@ static pid_t start(void) {
     return is_raw ? (pid_t)syscall(SYS_clone, (long)SIGCHLD, 0L, 0L, 0L, 0L) : fork();
 }
 
-/* Looks for ever; now and then in a child, so that the pager dies in the middle of forks, too. */
+/* Checks for ever, sometimes in a child, so that the pager also dies in the middle of forks. */
 static void look_on(uint64_t seed) {
     for (uint64_t round = seed;; round++) {
         look(round * 97, 64);
@@ -82,7 +82,7 @@ int main(int count, char **arguments) {
         look_on(1);
     }
     if (start() == 0) {
-        /* A daemon: nobody waits for it, and no terminal reaches it. */
+        /* A daemon: no process waits for it, and no terminal controls it. */
         setsid();
         if (start() != 0) {
             _exit(0);

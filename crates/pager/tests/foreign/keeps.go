@@ -1,6 +1,6 @@
-// Holds bytes and looks at them for ever, here and in a process that it starts:
-// `keeps WRONG READY`. What is wrong is told in the file WRONG at once; READY is made once both
-// run.
+// Holds bytes and checks them for ever, here and in a process that it starts:
+// `keeps WRONG READY`. A wrong byte is written to the file WRONG at once; READY is created once
+// both run.
 package main
 
 import (

@@ -1,5 +1,5 @@
-/* Moves mappings whose pages are elsewhere, and forks with memory that its child must not see. Ends
- * with 0 if every word is as it was left, and says which is not. */
+/* Moves mappings whose pages are remote, and forks with memory that its child must not see. Exits
+ * with 0 if every word is unchanged, and prints a changed one. */
 
 #define _GNU_SOURCE
 #include <stdint.h>
@@ -51,7 +51,7 @@ static uint64_t *moved(uint64_t *from, uint64_t *to, int more) {
     return at;
 }
 
-/* Memory of its own, more than may be local: what was filled before leaves. */
+/* Private memory, more than may be local: earlier pages are evicted. */
 static void push_out(void) {
     for (int i = 0; i < 4; i++) {
         munmap(filled(7), BYTES);
@@ -79,7 +79,7 @@ static void exchange(void) {
     munmap(other, BYTES);
 }
 
-/* What MREMAP_DONTUNMAP leaves is mapped still, and empty. */
+/* After MREMAP_DONTUNMAP the old addresses are still mapped, and empty. */
 static void leaves_its_place(void) {
     uint64_t *words = filled(1), *first = mapped(PROT_NONE), *then = mapped(PROT_NONE);
     push_out();
@@ -92,7 +92,7 @@ static void leaves_its_place(void) {
     munmap(then, BYTES);
 }
 
-/* The C library moves the block, as something is behind it. */
+/* The C library moves the block, because another one is behind it. */
 static void grows(void) {
     size_t bytes = BYTES;
     uint64_t *words = malloc(bytes);
@@ -122,7 +122,7 @@ static void wipes_for_a_child(void) {
         check("a child's", plain, 1, 1);
         check("wiped", secret, 0, PAGE / 8);
         memset(secret, 9, BYTES);
-        /* And its child's. */
+        /* The grandchild's memory is checked, too. */
         pid_t next = fork();
         if (next == 0) {
             check("wiped again", secret, 0, PAGE / 8);

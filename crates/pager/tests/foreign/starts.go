@@ -1,4 +1,4 @@
-// Starts the program that the first argument names with the others, and ends as it does.
+// Starts the program that the first argument names with the others, and ends as that program does.
 package main
 
 import (

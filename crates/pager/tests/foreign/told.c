@@ -1,6 +1,6 @@
-/* Says how it was executed: arguments, process, files, folder, signals. Before that it fills memory
- * with words that it can compute again, and checks them, until some were remote. The first argument
- * is the process that it must be, or 0; the second the signal that it ends by, or 0; it ends
+/* Prints how it was executed: arguments, process, files, folder, signals. Before that it fills
+ * memory with computable words, and checks them, until some were remote. The first argument
+ * is its expected process number, or 0; the second the signal that it raises, or 0; it exits
  * with 7. */
 
 #define _GNU_SOURCE
@@ -15,7 +15,7 @@
 
 enum { WORDS = 1 << 19, ROUNDS_MAX = 3000 };
 
-/* Under the pager, whether some of the words are elsewhere. */
+/* Returns whether some of the words are remote, under the pager. */
 static int has_left(void) {
     long pages = 0, resident = 0;
     FILE *file = fopen("/proc/self/statm", "r");
@@ -24,7 +24,7 @@ static int has_left(void) {
     return found == 2 && resident < WORDS * 8 / 4096;
 }
 
-/* Until some of the words have left memory, and twice more. */
+/* Fills and checks until some of the words were evicted, and twice more. */
 static void fill_and_check(void) {
     uint64_t *words = malloc(WORDS * sizeof *words);
     int left = getenv("ETHERMEM_PAGER") == NULL;

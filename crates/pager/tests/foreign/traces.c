@@ -1,4 +1,4 @@
-/* Traces a child that executes the program of the arguments, and ends as that does. */
+/* Traces a child that executes the program of the arguments, and ends as that child does. */
 
 #include <signal.h>
 #include <sys/ptrace.h>

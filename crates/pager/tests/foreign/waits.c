@@ -1,7 +1,7 @@
-/* Holds words and looks at them until it is told to end by a file that appears, while it measures
- * how long each page takes to come: `waits FILE [PROGRAM ARGUMENTS...]`. The program, if one is
- * named, is started as another user, as a descendant that may not be trusted. Ends with 0 when
- * every word was right, and says the longest and the mean time of an access in microseconds. */
+/* Holds words and checks them until FILE appears, and measures the latency of each page:
+ * `waits FILE [PROGRAM ARGUMENTS...]`. The program, if one is named, is started as another user, as
+ * an untrusted descendant. Exits with 0 if every word was right, and prints the largest and the
+ * mean time of an access in microseconds. */
 
 #define _GNU_SOURCE
 #include <stdint.h>

@@ -1,6 +1,6 @@
-/* Fills memory with words that it can compute again, and checks them after all that programs do:
- * threads that come and go, blocks that grow and move, system calls, forks. Links with any C
- * library, statically or not. Ends with 0 and says "clean" when every word was right. */
+/* Fills memory with computable words, and checks them after everything that programs do:
+ * threads that start and end, blocks that grow and move, system calls, forks. Links with any C
+ * library, statically or not. Exits with 0 and prints "clean" if every word was right. */
 
 #define _GNU_SOURCE
 #include <pthread.h>
