@@ -1,10 +1,10 @@
-//! The deadlines of both ends of a flow, of which the network keeps one.
+//! The deadlines of both ends of a flow; the network keeps only the earlier one.
 
 use ethermem_units::Ps;
 
 use super::transport::End;
 
-/// When each end of a flow is to be looked at; `Ps::MAX` for never.
+/// The time at which each end of a flow must be checked; `Ps::MAX` for never.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Deadlines {
     source: Ps,
@@ -18,7 +18,7 @@ impl Default for Deadlines {
 }
 
 impl Deadlines {
-    /// Sets that of one end; gives the earlier of both, for the network.
+    /// Sets the deadline of one end. Returns the earlier of both deadlines, for the network.
     #[inline]
     pub fn set(&mut self, end: End, at: Ps) -> Ps {
         match end {
@@ -28,14 +28,15 @@ impl Deadlines {
         self.earlier()
     }
 
-    /// The earlier of both.
+    /// The earlier of both deadlines.
     #[inline]
     #[must_use]
     pub fn earlier(&self) -> Ps {
         self.source.min(self.destination)
     }
 
-    /// Whether those of source and destination have come; those that have are set no more.
+    /// Whether the deadlines of source and destination have come. A deadline that has come is
+    /// cleared.
     pub fn due(&mut self, now: Ps) -> (bool, bool) {
         let due = |at: &mut Ps| {
             let due = *at <= now;
@@ -48,10 +49,10 @@ impl Deadlines {
     }
 }
 
-/// Longest time that [`backed_off`] gives: no run lasts as long.
+/// Maximum time that [`backed_off`] returns: no run lasts as long.
 const WAIT_MAX: Ps = Ps(1 << 60);
 
-/// What an end that heard nothing waits next: so many times as long as before.
+/// The next wait of an end that received nothing: `times` as long as before.
 #[must_use]
 pub fn backed_off(wait: Ps, times: f64) -> Ps {
     Ps((wait.0 as f64 * times).min(WAIT_MAX.0 as f64) as u64)

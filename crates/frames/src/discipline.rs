@@ -1,22 +1,22 @@
-//! Queue disciplines: what a port does with packets that wait.
+//! Queue disciplines: how a port treats waiting packets.
 
 use ethermem_units::Blocks;
 
 use super::{Packet, PacketId, Packets};
 
-/// How a port orders, marks and drops. One value a port.
+/// How a port orders, marks and drops packets. Each port has a value of its own.
 pub trait Discipline<H>: Send + 'static {
-    /// Whether packets leave in the order of arrival and none is dropped once it was kept. Then
-    /// the port knows at arrival when a packet starts; it needs no event of its own, the
-    /// discipline keeps nothing, and `take` is never called.
+    /// True if packets leave in the order of arrival and no kept packet is dropped. Then the port
+    /// knows at arrival when a packet starts, and needs no event of its own. The discipline keeps
+    /// no packet, and `take` is never called.
     const IN_ORDER: bool = false;
 
-    /// Whether it trims packets, and sends back those that it has no room for even then.
+    /// True if it trims packets, and sends back packets for which there is still no room.
     const TRIMS: bool = false;
 
-    /// A packet has arrived behind `queued_bytes`, the one being sent included. It may be marked;
-    /// it is kept when this gives true. Kept ones that make room for it go to `dropped`, also those
-    /// that are to go back ([`Heading::Turning`](super::Heading)).
+    /// Offers a packet that arrived behind `queued_bytes`, including the one being sent. It may be
+    /// marked; returns true if it is kept. Kept packets that make room for it go to `dropped`, also
+    /// packets that must go back ([`Heading::Turning`](super::Heading)).
     fn offer(
         &mut self,
         packets: &mut Packets<H>,
@@ -25,57 +25,57 @@ pub trait Discipline<H>: Send + 'static {
         dropped: &mut Vec<PacketId>,
     ) -> bool;
 
-    /// Whether a packet that comes to an empty queue and a free link is sent on as it is: what an
-    /// `offer` and a `take` would do, too.
+    /// True if a packet that arrives at an empty queue and a free link may be sent unchanged, as
+    /// after an `offer` and a `take`.
     #[inline]
     fn passes(&self, _packets: &Packets<H>, _id: PacketId) -> bool {
         false
     }
 
-    /// What was trimmed by the last `offer`.
+    /// What the last `offer` trimmed.
     fn trimmed(&mut self) -> Trimmed {
         Trimmed::default()
     }
 
-    /// The link is free: the packet that is sent next, of those kept.
+    /// The link is free: returns the next packet to send, of the kept ones.
     fn take(&mut self, _packets: &Packets<H>) -> Option<PacketId> {
         None
     }
 
-    /// The far end of the link pauses it, or lets it go on.
+    /// The far end of the link pauses or resumes it.
     fn pause(&mut self, _paused: bool) {}
 
-    /// Whether nothing of what is kept may be sent, as long as the link is paused.
+    /// True if no kept packet may be sent while the link is paused.
     fn is_blocked(&self) -> bool {
         false
     }
 }
 
-/// What was taken from packets.
+/// The result of trimming.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Trimmed {
-    /// How many packets lost their data.
+    /// Number of packets that lost their data.
     pub packets: u64,
-    /// By how much those grew shorter that were kept before.
+    /// Number of blocks that packets kept before lost.
     pub kept_blocks: Blocks,
 }
 
-/// First in, first out; the tail is dropped at `limit_bytes`, and what is kept behind more than
-/// `mark_bytes` is marked. `u64::MAX` is no limit.
+/// First in, first out. The tail is dropped at `limit_bytes`, and a packet kept behind more than
+/// `mark_bytes` is marked. `u64::MAX` means no limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DropTail {
-    /// Most bytes that wait, the new frame's and the rest of the one being sent included.
+    /// Maximum bytes that wait, including the new frame and the rest of the one being sent.
     pub limit_bytes: u64,
-    /// K: bytes that a packet must find to be marked.
+    /// K: minimum queue in bytes that a packet must find to be marked.
     pub mark_bytes: u64,
 }
 
 impl DropTail {
-    /// A queue without end that marks nothing.
+    /// A queue without a limit that marks no packet.
     pub const ENDLESS: DropTail = DropTail { limit_bytes: u64::MAX, mark_bytes: u64::MAX };
 }
 
-/// [`DropTail::ENDLESS`].
+/// The default is [`DropTail::ENDLESS`].
 impl Default for DropTail {
     fn default() -> DropTail {
         DropTail::ENDLESS

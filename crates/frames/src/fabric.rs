@@ -13,7 +13,7 @@ use super::network::{Event, Network};
 use super::transport::{Net, Sizes, Transport};
 use super::{FlowId, Ingress, PacketId, Purpose, SharedBuffer};
 
-/// See the module.
+/// A transport on a network of packets, as a fabric of the engine.
 pub struct PacketFabric<T: Transport> {
     transport: T,
     network: Network<T>,
@@ -25,7 +25,7 @@ impl<T: Transport> PacketFabric<T> {
         self.pace(sim);
     }
 
-    /// Tells the transport what has begun to leave.
+    /// Tells the transport which packets have begun to leave.
     #[inline]
     fn pace(&mut self, sim: &mut Sim<Event>) {
         if !T::PACES {
@@ -40,7 +40,7 @@ impl<T: Transport> PacketFabric<T> {
         self.transport.on_timer(&mut Net { sim, network: &mut self.network }, flow);
     }
 
-    /// A packet of a flow was dropped that nothing repairs.
+    /// Handles the drop of a packet of a flow that nothing repairs.
     #[cold]
     fn lose(&mut self, sim: &mut Sim<Event>, flow: FlowId) {
         if let Some(request) = self.network.lose(sim, flow) {
@@ -60,20 +60,21 @@ impl<T: Transport> PacketFabric<T> {
         self.network.flows.release(packet.flow);
     }
 
-    /// Slots that a node's interface has taken of its link.
+    /// Number of slots of its link that a node's interface has taken.
     #[must_use]
     pub fn uplink_slots(&self, node: NodeIndex) -> Slots {
         self.network.ports[usize::from(node)].link.slots()
     }
 
-    /// The most that ever came through a node's link after it was to pause, and the headroom that
-    /// there is for it, in bytes; `None` where nothing pauses it.
+    /// Maximum bytes that came through a node's link after it was told to pause, and the headroom
+    /// for them, in bytes. `None` where the link is never paused.
     #[must_use]
     pub fn headroom_bytes(&self, node: NodeIndex) -> Option<(u64, u64)> {
         self.network.ingress.get(usize::from(node))?.as_ref().map(Ingress::headroom)
     }
 
-    /// Bytes that wait at the switch's port to a node, the rest of a started frame included.
+    /// Number of bytes that wait at the switch's port to a node, including the rest of a started
+    /// frame.
     #[must_use]
     pub fn egress_bytes(&self, node: NodeIndex, now: Ps) -> u64 {
         let port: PortId = self.network.layout.nodes() + node;

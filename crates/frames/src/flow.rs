@@ -1,53 +1,55 @@
-//! Flows: one direction of one message, from its first packet to the last that names it.
+//! Flows: one direction of one message, from its first packet to the last packet that names it.
 
 use ethermem_engine::engine::Handle;
 use ethermem_units::Ps;
 use ethermem_workload::NodeIndex;
 
-/// A flow's place; valid while a packet, a timer or one of its ends holds it.
+/// The index of a flow; valid while a packet, a timer or one of its ends holds it.
 pub type FlowId = u32;
 
-/// No flow.
+/// The index that stands for no flow.
 pub(crate) const NO_FLOW: FlowId = FlowId::MAX;
 
-/// What a flow is for.
+/// The purpose of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
-    /// The message's data.
+    /// It carries the message's data.
     Data,
-    /// Asks the destination for this many bytes of data.
+    /// It requests this many bytes of data from the destination.
     Request {
         /// Bytes of the response.
         response_bytes: u64,
     },
 }
 
-/// A flow as the network knows it, and `state`, which only its transport does.
+/// A flow as the network knows it; only its transport knows `state`.
 #[derive(Debug)]
 pub struct Flow<S> {
-    /// Who sends it.
+    /// The sender.
     pub source: NodeIndex,
-    /// Who receives it.
+    /// The receiver.
     pub destination: NodeIndex,
-    /// What it is for.
+    /// The purpose of the flow.
     pub purpose: Purpose,
-    /// Data bytes to move; 0 for a request.
+    /// Number of data bytes to move; 0 for a request.
     pub bytes: u64,
-    /// Packets that carry them, at least one.
+    /// Number of packets that carry the data, at least one.
     pub packets: u32,
-    /// The transport's own, both ends; what the flow before left, until the transport resets it.
+    /// The transport's state of both ends. It holds the previous flow's state until the transport
+    /// resets it.
     pub state: S,
     pub(crate) handle: Handle,
-    /// The request that this one answers, until it has.
+    /// The request that this flow answers, until the answer has arrived.
     pub request: FlowId,
     pub(crate) spine: u8,
-    /// When the transport is to be woken; `Ps::MAX` for never.
+    /// The time at which the transport must be woken; `Ps::MAX` for never.
     pub(crate) deadline: Ps,
-    /// When a timer will look at `deadline`; `Ps::MAX` for none. Looks for later are void.
+    /// The time at which a timer will check `deadline`; `Ps::MAX` for none. Checks for later times
+    /// are void.
     pub(crate) look: Ps,
-    /// How many flows had this id before.
+    /// Number of flows that had this id before.
     pub generation: u32,
-    /// Packets, timers and ends that will still name this flow.
+    /// Number of packets, timers and ends that still name this flow.
     references: u32,
     received: bool,
     settled: bool,
@@ -55,27 +57,27 @@ pub struct Flow<S> {
 }
 
 impl<S> Flow<S> {
-    /// Whether a packet of it was dropped that nothing repairs: it has neither end any more.
+    /// True if a packet of it was dropped that nothing repairs: the flow has no end any more.
     #[must_use]
     pub fn is_lost(&self) -> bool {
         self.lost
     }
 
-    /// Whether it answers a request, of which nothing has come yet.
+    /// True if it answers a request and nothing of it has arrived yet.
     #[must_use]
     pub fn is_response(&self) -> bool {
         self.request != NO_FLOW
     }
 }
 
-/// All flows of a network; places are used again, with the memory of their state.
+/// All flows of a network. Entries are reused, with the memory of their state.
 #[derive(Debug)]
 pub(crate) struct Flows<S> {
     slots: Vec<Flow<S>>,
     free: Vec<FlowId>,
 }
 
-/// What a new flow is.
+/// The parameters of a new flow.
 #[derive(Clone, Copy)]
 pub(crate) struct Opening {
     pub source: NodeIndex,
@@ -93,7 +95,7 @@ impl<S: Default> Flows<S> {
         Flows { slots: Vec::new(), free: Vec::new() }
     }
 
-    /// Both of its ends hold it.
+    /// Opens a flow, which both of its ends hold.
     pub(crate) fn open(&mut self, opening: Opening) -> FlowId {
         let (id, state, generation) = match self.free.pop() {
             Some(id) => {
@@ -127,14 +129,14 @@ impl<S: Default> Flows<S> {
         id
     }
 
-    /// The receiver has all of it.
+    /// Records that the receiver has the whole flow.
     pub(crate) fn receive(&mut self, id: FlowId) {
         let again = std::mem::replace(&mut self[id].received, true);
         assert!(!again, "flow {id} delivered twice");
         self.release(id);
     }
 
-    /// The sender has nothing more to send, and waits for nothing.
+    /// Records that the sender has nothing more to send and waits for nothing.
     pub(crate) fn settle(&mut self, id: FlowId) {
         let flow = &mut self[id];
         let again = std::mem::replace(&mut flow.settled, true);
@@ -143,7 +145,8 @@ impl<S: Default> Flows<S> {
         self.release(id);
     }
 
-    /// It will never be delivered, and both ends give up what they have not.
+    /// Records that the flow will never be delivered, and that the ends which still hold it give it
+    /// up.
     pub(crate) fn lose(&mut self, id: FlowId) {
         let flow = &mut self[id];
         flow.lost = true;
@@ -163,13 +166,13 @@ impl<S: Default> Flows<S> {
         let flow = &mut self[id];
         flow.references -= 1;
         if flow.references == 0 {
-            // Entries of the timers that still name this place see another generation.
+            // Timer entries that still name this place see another generation.
             flow.generation = flow.generation.wrapping_add(1);
             self.free.push(id);
         }
     }
 
-    /// Flows that something still holds.
+    /// Number of flows that are still held.
     pub(crate) fn open_count(&self) -> usize {
         self.slots.len() - self.free.len()
     }

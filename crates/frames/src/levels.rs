@@ -1,11 +1,11 @@
-//! Strict priorities, as commodity switches have a few of.
+//! Strict priorities, of which commodity switches have a few.
 
 use std::collections::VecDeque;
 
 use super::{Discipline, Packet, PacketId, Packets};
 
-/// Ranks are levels: the lowest rank leaves first, each level in the order of arrival. A packet
-/// that finds no room takes that of the last to come of the least urgent level under its own.
+/// A queue with priority levels. The lowest rank leaves first, each level in the order of arrival.
+/// A packet without room replaces the last arrival of the least urgent level below its own.
 #[derive(Clone, Debug)]
 pub struct Levels {
     limit_bytes: u64,
@@ -13,8 +13,9 @@ pub struct Levels {
 }
 
 impl Levels {
-    /// So many levels that keep at most `limit_bytes` together, the rest of the frame being sent
-    /// included; `u64::MAX` is no limit. Ranks past the last level are of the last.
+    /// A queue with this many levels, which together keep at most `limit_bytes`, including the rest
+    /// of the frame being sent. `u64::MAX` means no limit. Ranks past the last level belong to the
+    /// last.
     #[must_use]
     pub fn new(levels: usize, limit_bytes: u64) -> Levels {
         Levels { limit_bytes, levels: vec![VecDeque::new(); levels] }
@@ -86,7 +87,7 @@ mod tests {
     fn a_full_queue_drops_the_last_of_the_least_urgent_level_under_the_new_one() {
         let full = Frame::of(1_500).line_bytes();
         let (mut queue, mut packets) = (Levels::new(3, 4 * full), Packets::default());
-        // One is being sent.
+        // One packet is being sent.
         for (place, rank) in [2, 1, 2].into_iter().enumerate() {
             assert!(offer(&mut queue, &mut packets, rank, (place as u64 + 1) * full).kept);
         }

@@ -1,7 +1,7 @@
-//! The packet substrate: what all fabrics of store-and-forward packets share.
+//! The packet substrate, which all fabrics of store-and-forward packets share.
 //!
-//! Hosts, links, switches and their queues, framing, the mapping of messages to flows and back,
-//! deadlines. A fabric brings a [`Transport`] and a [`Discipline`]; see
+//! It has hosts, links, switches and their queues, framing, the mapping of messages to flows and
+//! back, and deadlines. A fabric brings a [`Transport`] and a [`Discipline`]; see
 //! `docs/internals/packet-fabrics.md`.
 
 mod deadlines;

@@ -1,4 +1,4 @@
-//! Ports, packets and flows of one network, and how a packet moves.
+//! The ports, packets and flows of one network, and the way of a packet.
 
 use ethermem_engine::config::FabricConfig;
 use ethermem_engine::engine::{Handle, Loss, Sim};
@@ -20,30 +20,30 @@ use super::{
     Purpose, SharedBuffer, UNPAUSED_RANK, Verdict,
 };
 
-/// What a network of packets schedules.
+/// The events of a network of packets.
 #[derive(Clone, Copy, Debug)]
 pub enum Event {
-    /// A packet is decided on by a switch: it comes to this port of it.
+    /// A packet is decided on by a switch: it arrives at this port.
     Arrive(PacketId, PortId),
-    /// A packet is whole at its host, and handed up.
+    /// A packet is whole at its host, and is handed up.
     Deliver(PacketId),
-    /// A port whose packets wait has sent the one before.
+    /// A port with waiting packets has sent the previous one.
     Free(PortId),
-    /// The deadlines that came in order are to be looked at.
+    /// The deadlines that were set in order must be checked.
     Timers,
-    /// The deadline of a flow is to be looked at.
+    /// The deadline of a flow must be checked.
     Timer(FlowId),
-    /// A port is paused by the switch behind it.
+    /// The switch behind a port pauses it.
     Pause(PortId),
-    /// A paused port goes on.
+    /// A paused port resumes.
     Resume(PortId),
-    /// One end of what a node does is to go on.
+    /// One end of a node's activity must continue.
     Wake(End, NodeIndex),
-    /// The memory has what a request asked for.
+    /// The memory has the data that a request asked for.
     Respond(FlowId),
 }
 
-/// See the module.
+/// The network of a transport: its ports, packets and flows.
 pub struct Network<T: Transport> {
     pub(super) layout: Layout,
     pub(super) ports: Vec<Port<T::Queue>>,
@@ -53,20 +53,21 @@ pub struct Network<T: Transport> {
     pub(super) counts: PacketCounts,
     timers: Timers,
     memory_access: Ps,
-    /// What packets of a node take next, by node; empty where a flow keeps its spine.
+    /// The spines that packets of each node take next; empty where a flow keeps its spine.
     spray: Vec<Spray>,
     flows_opened: u64,
-    /// When a message last finished.
+    /// The time at which a message last finished.
     pub(super) finished: Ps,
     dropped: Vec<PacketId>,
-    /// What came through a port and is still in the switch behind it, by port; empty where nothing
-    /// pauses.
+    /// The packets that came through each port and are still in the switch behind it; empty where
+    /// links are never paused.
     pub(super) ingress: Vec<Option<Ingress>>,
-    /// What links share, by switch; empty where nothing pauses.
+    /// The buffer that the links of each switch share; empty where links are never paused.
     pub(super) shared: Vec<SharedBuffer>,
-    /// What has begun to leave, or has its place, where the transport paces.
+    /// Packets that have begun to leave, or have a place in an ordered queue, if the transport
+    /// paces.
     pub(super) left: Vec<Left>,
-    /// The rows of the timeline, by port, when one is drawn.
+    /// The rows of the timeline by port, if one is drawn.
     tracks: Vec<TrackId>,
 }
 
@@ -77,7 +78,7 @@ impl<T: Transport> Network<T> {
             let slot = layout.slot(kind);
             let arbitration = ethermem_edm::Arbitration::Fair;
             let link = Transmitter::new(slot, &config.background, arbitration, seed, id.into());
-            // Its own draws of the run's seed, apart from those of its background frames.
+            // Draws from the run's seed, independent of the draws of its background frames.
             let own =
                 SplitMix64::seed_from_u64(seed ^ (u64::from(id) + 1).rotate_left(32)).next_u64();
             Port::new(link, transport.queue(kind, own), layout.latency(kind))
@@ -118,8 +119,8 @@ impl<T: Transport> Network<T> {
         }
     }
 
-    /// Opens a flow of a message. Its spine is a hash of its number, as ECMP takes one of its
-    /// addresses and ports.
+    /// Opens a flow of a message. Its spine is a hash of its number; ECMP hashes addresses and
+    /// ports.
     pub(super) fn open(
         &mut self,
         handle: Handle,
@@ -174,8 +175,8 @@ impl<T: Transport> Network<T> {
         self.enqueue(sim, source, packet);
     }
 
-    /// A packet comes to a port of a switch. Gives its flow where the switch of a lossless network
-    /// has no room for it.
+    /// Handles a packet that arrives at a port of a switch. Returns its flow if the switch of a
+    /// lossless network has no room for it.
     #[inline]
     pub(super) fn arrive(
         &mut self,
@@ -191,8 +192,8 @@ impl<T: Transport> Network<T> {
         None
     }
 
-    /// A packet of a flow was dropped, and nothing repairs it: its message never ends. Gives the
-    /// request that the flow answers, where nothing of it had come yet.
+    /// Handles a dropped packet that nothing repairs: its flow's message never ends. Returns the
+    /// request that the flow answers, if nothing of the flow had arrived yet.
     #[cold]
     pub(super) fn lose(&mut self, sim: &mut Sim<Event>, id: FlowId) -> Option<FlowId> {
         let flow = &mut self.flows[id];
@@ -205,7 +206,7 @@ impl<T: Transport> Network<T> {
         (request != NO_FLOW).then_some(request)
     }
 
-    /// A packet has left the network.
+    /// Removes a packet that has left the network.
     #[inline]
     pub(super) fn take(&mut self, id: PacketId) -> Packet<T::Header> {
         let packet = self.packets.remove(id);
@@ -236,7 +237,7 @@ impl<T: Transport> Network<T> {
         }
     }
 
-    /// Sends a packet back the way it came, from the switch of this port.
+    /// Sends a packet back on the way it came, from the switch of this port.
     fn turn(&mut self, sim: &mut Sim<Event>, at: PortId, id: PacketId) {
         let packet = &mut self.packets[id];
         let (source, destination) = (packet.source, packet.destination);
@@ -248,13 +249,13 @@ impl<T: Transport> Network<T> {
         self.enqueue(sim, back, id);
     }
 
-    /// A port has sent a packet, and others wait.
+    /// Handles a port that has sent a packet while others wait.
     #[inline]
     pub(super) fn free(&mut self, sim: &mut Sim<Event>, at: PortId) {
         let port = &mut self.ports[usize::from(at)];
         port.finish(self.finished);
         port.waking = false;
-        // A pause frame went first.
+        // A pause frame was sent first.
         if port.link.free() > sim.now() {
             return self.wake(sim, at);
         }
@@ -266,7 +267,7 @@ impl<T: Transport> Network<T> {
 
     #[inline]
     fn started(&mut self, sim: &mut Sim<Event>, at: PortId, sent: Sent) {
-        // Here the packet is at hand; where it comes next, the port need not wait for it.
+        // The packet is at hand here, so the port need not load it where it arrives next.
         let packet = &self.packets[sent.id];
         let next = self.layout.next(at, packet.destination, packet.spine);
         let (lead, event) = match next {
@@ -288,7 +289,7 @@ impl<T: Transport> Network<T> {
         }
     }
 
-    /// Says that data leaves its node.
+    /// Reports that data leaves its node.
     #[cold]
     fn watch(&self, sim: &mut Sim<Event>, sent: Sent) {
         let packet = &self.packets[sent.id];
@@ -298,7 +299,7 @@ impl<T: Transport> Network<T> {
         }
     }
 
-    /// A packet of a flow's source begins to leave.
+    /// Records that a packet of a flow's source begins to leave.
     #[inline]
     fn leave(&mut self, at: PortId, sent: Sent) {
         let packet = &self.packets[sent.id];
@@ -310,8 +311,8 @@ impl<T: Transport> Network<T> {
         }
     }
 
-    /// A packet that comes to a port is kept by its switch, until that port sends it, unless there
-    /// is no room for it.
+    /// Charges a packet that arrives at a port to its switch's buffer until that port sends it.
+    /// Returns false if there is no room for it.
     fn keep(&mut self, sim: &mut Sim<Event>, at: PortId, id: PacketId) -> bool {
         let packet = &self.packets[id];
         let through = self.layout.previous(at, packet.source, packet.destination, packet.spine);
@@ -331,7 +332,7 @@ impl<T: Transport> Network<T> {
         true
     }
 
-    /// A packet that a switch's port sends is kept no longer.
+    /// Releases a packet that a switch's port sends from the switch's buffer.
     fn unkeep(&mut self, sim: &mut Sim<Event>, at: PortId, id: PacketId) {
         let packet = &self.packets[id];
         let through = self.layout.previous(at, packet.source, packet.destination, packet.spine);
@@ -342,8 +343,8 @@ impl<T: Transport> Network<T> {
         }
     }
 
-    /// Sends a pause frame against the direction of a port: behind what is being sent there, and
-    /// before all that waits.
+    /// Sends a pause frame against the direction of a port. It goes behind the frame being sent
+    /// there, and before all that wait.
     fn tell(&mut self, sim: &mut Sim<Event>, through: PortId, event: Event) {
         let frame = Frame::of(0);
         let port = &mut self.ports[usize::from(self.layout.reverse(through))];
@@ -353,7 +354,7 @@ impl<T: Transport> Network<T> {
         sim.at(start + tail + self.layout.pause_latency(self.layout.kind(through)), event);
     }
 
-    /// A pause frame has come to a port.
+    /// Handles a pause frame that arrived at a port.
     pub(super) fn set_paused(&mut self, sim: &mut Sim<Event>, at: PortId, paused: bool) {
         self.ports[usize::from(at)].queue.pause(paused);
         self.wake(sim, at);
@@ -370,7 +371,7 @@ impl<T: Transport> Network<T> {
         timeline.slice(self.tracks[usize::from(at)], "frame", sent.start, sent.end, &args);
     }
 
-    /// Makes a row for every link.
+    /// Creates a row for every link.
     pub(super) fn draw_on(&mut self, timeline: &mut Timeline) {
         let nodes = self.layout.nodes();
         let links = LinkTracks::new(timeline, nodes);
@@ -414,12 +415,12 @@ impl<T: Transport> Network<T> {
             unreachable!("only a request is answered");
         };
         let (handle, ends) = (request.handle, (request.destination, request.source));
-        // Its source waits for the response, so that the request is still there when it comes.
+        // The request's source waits for the response, so the request still exists when it arrives.
         self.flows.release(id);
         self.open(handle, ends, Purpose::Data, response_bytes, id)
     }
 
-    /// The request that an arriving packet answers, the first time.
+    /// The request that an arriving packet answers, if it is the first such packet.
     #[inline]
     pub(super) fn answered(&mut self, packet: &Packet<T::Header>) -> Option<FlowId> {
         let flow = &mut self.flows[packet.flow];
@@ -438,8 +439,8 @@ impl<T: Transport> Network<T> {
         }
     }
 
-    /// A look at a flow's deadline at `at`: with the others where it comes after them, else by an
-    /// event of its own.
+    /// Schedules a check of a flow's deadline at `at`. It goes to the list in order if it is not
+    /// before the list's last; otherwise it gets an event of its own.
     fn schedule(&mut self, sim: &mut Sim<Event>, id: FlowId, at: Ps) {
         self.flows[id].look = at;
         let (flows, entry) =
@@ -454,8 +455,8 @@ impl<T: Transport> Network<T> {
         }
     }
 
-    /// The next flow whose look is due among those in order; `None` when there is none, and the
-    /// next look at them is scheduled.
+    /// The next flow of the list whose check is due. `None` if no check is due; then the next check
+    /// is scheduled.
     pub(super) fn due(&mut self, sim: &mut Sim<Event>) -> Option<FlowId> {
         let now = sim.now();
         while let Some(entry) = self.timers.pop_due(now) {
@@ -472,7 +473,7 @@ impl<T: Transport> Network<T> {
         None
     }
 
-    /// Whether the deadline of a flow has come; where it was put off, looks again at its time.
+    /// True if the deadline of a flow has come. If it was put off, another check is scheduled.
     pub(super) fn looked(&mut self, sim: &mut Sim<Event>, id: FlowId) -> bool {
         let flow = &mut self.flows[id];
         if flow.look > sim.now() {
@@ -491,7 +492,7 @@ impl<T: Transport> Network<T> {
         false
     }
 
-    /// When all that a node's interface was handed has left.
+    /// The time at which everything that a node's interface was given has left.
     #[inline]
     pub(super) fn interface_free(&self, node: NodeIndex, now: Ps) -> Ps {
         let port = &self.ports[usize::from(node)];
@@ -499,13 +500,13 @@ impl<T: Transport> Network<T> {
         port.link.free().max(now) + slot * port.backlog().blocks().0
     }
 
-    /// How long a packet with this much data takes a node's link.
+    /// Time that a packet with this much data takes on a node's link.
     #[inline]
     pub(super) fn line(&self, data_bytes: u64) -> Ps {
         self.layout.slot(PortKind::HostUp) * self.sizes.data(data_bytes).line_blocks().0
     }
 
-    /// Bytes that wait at a port or are still to be sent.
+    /// Number of bytes that wait at a port or are still to be sent.
     pub(super) fn queued_bytes(&self, port: PortId, now: Ps) -> u64 {
         self.ports[usize::from(port)].queued_bytes(now)
     }

@@ -1,11 +1,12 @@
-//! What nodes do at the pace of their link, one thing after the other.
+//! Pacing of nodes: each performs one action after the other, at the pace of its link.
 
 use ethermem_units::Ps;
 use ethermem_workload::NodeIndex;
 
 use super::transport::{End, Net, Transport};
 
-/// When each node may go on, and whether it is woken then. At most one wake of a node is pending.
+/// The time at which each node may continue, and whether a wake is pending. A node has at most one
+/// pending wake.
 #[derive(Debug)]
 pub struct Pacers {
     end: End,
@@ -19,13 +20,13 @@ struct Pacer {
 }
 
 impl Pacers {
-    /// So many nodes, which may all go; they are woken as this end.
+    /// Pacers of this many nodes, all free; the nodes are woken as this end.
     #[must_use]
     pub fn new(end: End, nodes: u16) -> Pacers {
         Pacers { end, nodes: vec![Pacer::default(); usize::from(nodes)] }
     }
 
-    /// Whether a node may go on now. If not, it is woken when it may.
+    /// True if a node may continue now. If not, it is woken when it may.
     #[inline]
     pub fn ready<T: Transport>(&mut self, net: &mut Net<'_, T>, node: NodeIndex) -> bool {
         let pacer = &mut self.nodes[usize::from(node)];
@@ -38,13 +39,13 @@ impl Pacers {
         false
     }
 
-    /// A node was woken.
+    /// Records that a node was woken.
     #[inline]
     pub fn woken(&mut self, node: NodeIndex) {
         self.nodes[usize::from(node)].waking = false;
     }
 
-    /// A node is taken for `line`, from `start` or from when it is free.
+    /// Occupies a node for `line`, from `start` or from when it is free.
     #[inline]
     pub fn take(&mut self, node: NodeIndex, start: Ps, line: Ps) {
         let pacer = &mut self.nodes[usize::from(node)];

@@ -1,52 +1,52 @@
-//! Pausing a link: what a switch keeps of its packets, and when it says stop (IEEE 802.1Qbb).
+//! Pausing of a link: a switch's record of the link's packets, and its threshold (IEEE 802.1Qbb).
 
-/// Packets of this rank are of a class of their own, which no pause stops.
+/// The rank of packets of an own class, which no pause stops.
 pub const UNPAUSED_RANK: u32 = 0;
 
-/// When a switch pauses a link.
+/// The threshold at which a switch pauses a link.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Threshold {
-    /// By what it keeps of the link alone.
+    /// By the packets kept of this link only.
     Static {
-        /// More than this kept, and the link is paused.
+        /// The link is paused when more bytes are kept.
         xoff_bytes: u64,
-        /// No more than this kept, and it goes on.
+        /// The link resumes when at most this many bytes are kept.
         xon_bytes: u64,
     },
-    /// By what is free, too: a link may have this many times what is free of the buffer that all
-    /// links of the switch share (Choudhury and Hahne, 1998).
+    /// By the free buffer, too. A link may have this multiple of the free part of the buffer that
+    /// all links of the switch share (Choudhury and Hahne, 1998).
     Dynamic {
-        /// Times what is free.
+        /// The multiple of the free part.
         alpha: f64,
-        /// It goes on at this much under its threshold, its headroom empty.
+        /// The link resumes this many bytes below its threshold, once its headroom is empty.
         resume_bytes: u64,
     },
 }
 
-/// What a switch allows the packets of one link.
+/// The buffer limits of a switch for one link.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PauseLimits {
-    /// When it says stop.
+    /// The threshold at which the link is paused.
     pub threshold: Threshold,
-    /// What may still come after the threshold was crossed.
+    /// Bytes that may still arrive after the threshold was crossed.
     pub headroom_bytes: u64,
-    /// What has no room is dropped; else the headroom is a promise, and a run that needs more of it
-    /// fails.
+    /// If true, packets without room are dropped. If false, the headroom is guaranteed, and a run
+    /// that needs more of it fails.
     pub drops: bool,
 }
 
-/// What became of a packet that has come to a switch.
+/// The result for a packet that has arrived at a switch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
-    /// It is kept, and its link goes on, or is paused already.
+    /// The packet is kept, and its link continues or is already paused.
     Go,
-    /// It is kept, and its link is to stop now.
+    /// The packet is kept, and its link must pause now.
     Stop,
-    /// There is no room for it.
+    /// There is no room for the packet.
     Refused,
 }
 
-/// What the links of one switch share, beside the headroom of each.
+/// The buffer that the links of one switch share, beside the headroom of each.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct SharedBuffer {
     size_bytes: u64,
@@ -62,7 +62,7 @@ impl SharedBuffer {
         self.size_bytes - self.used_bytes
     }
 
-    /// What one link may have of it now.
+    /// Number of bytes that one link may have of it now.
     fn threshold_bytes(&self, alpha: f64) -> u64 {
         (self.free_bytes() as f64 * alpha) as u64
     }
@@ -77,7 +77,7 @@ impl SharedBuffer {
 pub(crate) struct Ingress {
     limits: PauseLimits,
     bytes: u64,
-    /// Of them, in the headroom: with a dynamic threshold, what came past it.
+    /// Bytes in the headroom: with a dynamic threshold, bytes that arrived beyond it.
     over_bytes: u64,
     over_bytes_max: u64,
     paused: bool,
@@ -88,7 +88,7 @@ impl Ingress {
         Ingress { limits, bytes: 0, over_bytes: 0, over_bytes_max: 0, paused: false }
     }
 
-    /// A packet has come.
+    /// Adds a packet that has arrived.
     #[inline]
     pub(crate) fn add(&mut self, bytes: u64, shared: &mut SharedBuffer) -> Verdict {
         let over = match self.limits.threshold {
@@ -113,7 +113,8 @@ impl Ingress {
         if stop { Verdict::Stop } else { Verdict::Go }
     }
 
-    /// A packet has left, of the headroom first; true when the link is to go on now.
+    /// Removes a packet that has left, from the headroom first. Returns true if the link must
+    /// resume now.
     #[inline]
     pub(crate) fn remove(&mut self, bytes: u64, shared: &mut SharedBuffer) -> bool {
         self.bytes -= bytes;
@@ -133,12 +134,12 @@ impl Ingress {
         goes_on && std::mem::take(&mut self.paused)
     }
 
-    /// The most of the headroom that it ever took, and the headroom.
+    /// Maximum bytes of the headroom that were ever used, and the headroom.
     pub(crate) fn headroom(&self) -> (u64, u64) {
         (self.over_bytes_max, self.limits.headroom_bytes)
     }
 
-    /// Nothing is kept and the link may send.
+    /// True if no packet is kept and the link may send.
     pub(crate) fn is_idle(&self) -> bool {
         self.bytes == 0 && !self.paused
     }
@@ -184,7 +185,7 @@ mod tests {
         }
     }
 
-    /// Cells that each of so many links gets, filled in turn, before the first is paused.
+    /// Number of cells per link, filled in turn, before the first link is paused.
     fn cells_before_a_pause(links: usize, alpha: f64, size_bytes: u64) -> u64 {
         let threshold = Threshold::Dynamic { alpha, resume_bytes: 0 };
         let mut shared = SharedBuffer::new(size_bytes);
@@ -201,7 +202,7 @@ mod tests {
 
     #[test]
     fn each_of_n_links_gets_alpha_of_what_n_leave() {
-        // Where each has q, q = alpha (B - n q).
+        // If each link has q, then q = alpha (B - n q).
         const SIZE: u64 = 8_000_000;
         for alpha in [0.125, 1.0, 8.0] {
             for links in [1, 2, 7, 64] {
@@ -218,11 +219,11 @@ mod tests {
         let mut shared = SharedBuffer::new(900);
         let (mut one, mut other) =
             (Ingress::new(limits(threshold, false)), Ingress::new(limits(threshold, false)));
-        // Of 450, then 50 more of 300.
+        // The link gets 300 of 450, then 50 more of 300.
         assert_eq!(one.add(300, &mut shared), Verdict::Go);
         assert_eq!(one.add(50, &mut shared), Verdict::Stop);
         assert_eq!(other.add(200, &mut shared), Verdict::Go);
-        // The first 50 are the headroom's.
+        // The first 50 bytes come from the headroom.
         assert!(!one.remove(50, &mut shared));
         assert_eq!((one.headroom(), shared.used_bytes), ((50, 200), 500));
         assert!(!one.remove(80, &mut shared), "220 of 240, less 40");

@@ -5,33 +5,33 @@ use ethermem_units::{BLOCK_PAYLOAD_BYTES, Blocks, Bytes, Ps};
 
 use super::{Discipline, Packet, PacketId, Packets};
 
-/// What became of an offered packet, or of a free link.
+/// A packet that is being sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Sent {
     pub(crate) id: PacketId,
-    /// When its first block leaves, and when its last.
+    /// The times at which its first block leaves, and its last.
     pub(crate) start: Ps,
     pub(crate) end: Ps,
-    /// When it is decided on next, whole.
+    /// The time at which it is whole at its next decision.
     pub(crate) whole: Ps,
 }
 
-/// See the module.
+/// A discipline in front of a transmitter.
 #[derive(Debug)]
 pub(crate) struct Port<Q> {
     pub(crate) link: Transmitter,
     pub(crate) queue: Q,
-    /// From the end of a frame to where it is decided on next.
+    /// Time from the end of a frame to its next decision.
     pub(crate) latency: Ps,
-    /// Packets that the discipline keeps.
+    /// Number of packets that the discipline keeps.
     held: u32,
-    /// Packets that lost their data here.
+    /// Number of packets that lost their data here.
     pub(crate) trimmed: u64,
-    /// An event at the end of the current frame is pending.
+    /// True if an event at the end of the current frame is pending.
     pub(crate) waking: bool,
     backlog: Backlog,
-    /// When a message last finished that this port has seen, and the slots it had taken by then:
-    /// what hosts send after the last message is none of the run's load.
+    /// The latest end of a message that this port has seen, and the slots it had taken by then.
+    /// What hosts send after the last message does not count as the run's load.
     finished: Ps,
     taken: Blocks,
 }
@@ -44,7 +44,7 @@ impl<Q> Port<Q> {
         Port { link, queue, latency, held, trimmed, waking, backlog, finished, taken }
     }
 
-    /// Bytes that wait or are still to be sent.
+    /// Number of bytes that wait or are still to be sent.
     pub(crate) fn queued_bytes(&self, now: Ps) -> u64 {
         (self.backlog.blocks() + self.link.backlog(now)).0 * BLOCK_PAYLOAD_BYTES
     }
@@ -53,18 +53,18 @@ impl<Q> Port<Q> {
         self.held == 0
     }
 
-    /// Slots taken until `finished`, when the last message did.
+    /// Number of slots taken until `finished`, the end of the last message.
     pub(crate) fn taken(&self, finished: Ps) -> Blocks {
         if self.finished == finished { self.taken } else { self.taken_by(finished) }
     }
 
-    /// The same, when nothing was sent since.
+    /// Number of slots taken until `finished`, if nothing was sent since.
     fn taken_by(&self, finished: Ps) -> Blocks {
         let total = self.link.slots().total.0;
         Blocks(total.saturating_sub(self.link.backlog(finished).0))
     }
 
-    /// A message has finished, and nothing was sent since.
+    /// Records the end of a message, if nothing was sent since.
     #[inline]
     pub(crate) fn finish(&mut self, finished: Ps) {
         if self.finished != finished {
@@ -73,13 +73,14 @@ impl<Q> Port<Q> {
         }
     }
 
-    /// What waited here, for ports that order it themselves.
+    /// The backlog of this port, if it orders packets itself.
     pub(crate) fn backlog(&self) -> &Backlog {
         &self.backlog
     }
 
-    /// A packet has arrived. `Ok` gives it, started, or nothing when it waits; `Err` says that it
-    /// is dropped. Others that were dropped for it are in `dropped`.
+    /// Offers a packet that has arrived. `Ok` returns the packet if it starts, or nothing if it
+    /// waits; `Err` means that it is dropped. Other packets that were dropped for it are in
+    /// `dropped`.
     #[inline]
     pub(crate) fn offer<H>(
         &mut self,
@@ -159,7 +160,7 @@ mod tests {
     use crate::{DropTail, Frame};
     use ethermem_engine::config::Background;
 
-    /// First in, first out, ordered by the discipline and not by the link.
+    /// First in, first out; the discipline keeps the order, and not the link.
     #[derive(Default)]
     struct Kept(VecDeque<PacketId>);
 
@@ -224,8 +225,8 @@ mod tests {
 
     #[test]
     fn a_port_is_an_m_d_1_queue() {
-        // Pollaczek and Khinchine. Over n arrivals the mean wait has a relative standard deviation
-        // of some 2 / sqrt(n) / (1 - load): 0.2 % and 0.3 %.
+        // The formula of Pollaczek and Khinchine. Over n arrivals the mean wait has a relative
+        // standard deviation of some 2 / sqrt(n) / (1 - load): 0.2 % and 0.3 %.
         for (load, arrivals) in [(0.5, 4_000_000), (0.7, 6_000_000)] {
             let expected = load / (2.0 * (1.0 - load));
             let in_order = mean_wait(DropTail::ENDLESS, load, arrivals);
@@ -249,7 +250,7 @@ mod tests {
         let offers: Vec<_> = (0..5).map(|_| offer(Ps(0))).collect();
         let clear = (true, false);
         assert_eq!(offers, [clear, clear, clear, (true, true), (false, false)]);
-        // One has left.
+        // One packet has left.
         assert_eq!(offer(SLOT * Frame::of(100).line_blocks().0), (true, true));
     }
 }

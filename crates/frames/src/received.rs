@@ -1,4 +1,4 @@
-//! Which packets of a flow have come.
+//! The packets of a flow that have arrived.
 
 /// A set of positions, and the first one that is missing.
 #[derive(Clone, Debug, Default)]
@@ -9,7 +9,7 @@ pub struct Received {
 }
 
 impl Received {
-    /// Nothing has come of a flow of `packets`. Memory is kept.
+    /// Clears the set for a flow of `packets`, and reuses its memory.
     pub fn reset(&mut self, packets: u32) {
         self.words.clear();
         self.words.resize(packets.div_ceil(u64::BITS) as usize, 0);
@@ -17,7 +17,7 @@ impl Received {
         self.count = 0;
     }
 
-    /// A packet has come; false when it had before.
+    /// Adds a packet. Returns false if it had arrived before.
     #[inline]
     pub fn insert(&mut self, position: u32) -> bool {
         let word = &mut self.words[(position / u64::BITS) as usize];
@@ -33,7 +33,7 @@ impl Received {
         true
     }
 
-    /// The first position from `from` on that has not come.
+    /// The first position from `from` on that has not arrived.
     #[inline]
     #[must_use]
     pub fn next_missing(&self, from: u32) -> u32 {
@@ -48,20 +48,20 @@ impl Received {
         index as u32 * u64::BITS + if missing == 0 { 0 } else { missing.trailing_zeros() }
     }
 
-    /// Whether a packet has come.
+    /// True if a packet has arrived.
     #[must_use]
     pub fn contains(&self, position: u32) -> bool {
         self.words[(position / u64::BITS) as usize] >> (position % u64::BITS) & 1 == 1
     }
 
-    /// The first position that has not come; past the last when all have.
+    /// The first position that has not arrived; past the last one when all have.
     #[inline]
     #[must_use]
     pub fn first_missing(&self) -> u32 {
         self.first_missing
     }
 
-    /// How many have come.
+    /// Number of packets that have arrived.
     #[inline]
     #[must_use]
     pub fn count(&self) -> u32 {

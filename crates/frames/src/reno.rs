@@ -1,28 +1,28 @@
 //! The sender of TCP, in packets: window, slow start, fast recovery, timeouts (RFC 5681, 6582,
-//! 6298). What differs between its kinds, the reaction to marks, is `Congestion` of `stream`.
+//! 6298). The kinds of TCP differ in their reaction to marks, which is `Congestion` of `stream`.
 
 use ethermem_engine::keys::{Table, packets, timeout_us};
 use ethermem_units::Ps;
 use ethermem_workload::InputError;
 
-/// What all flows of a run have in common.
+/// The parameters that all flows of a run share.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RenoConfig {
-    /// Packets that a flow may send before the first acknowledgement.
+    /// Number of packets that a flow may send before the first acknowledgement.
     pub window_packets_initial: u32,
-    /// Least timeout, and the one before a round trip was measured.
+    /// Minimum timeout, which also applies before a round trip was measured.
     pub timeout_min: Ps,
-    /// Duplicate acknowledgements that mean a loss.
+    /// Number of duplicate acknowledgements that indicate a loss.
     pub duplicates: u32,
-    /// Timeouts in a row double the timeout so often, at most [`DOUBLINGS_MAX`] times.
+    /// Number of consecutive timeouts that double the timeout, at most [`DOUBLINGS_MAX`].
     pub doublings: u32,
 }
 
 impl RenoConfig {
-    /// Reads its keys in a transport's table.
+    /// Reads its keys from a transport's table.
     ///
     /// # Errors
-    /// [`InputError`] with the key that is not allowed.
+    /// [`InputError`] with the invalid key.
     pub fn read(table: &Table<'_>, default: &RenoConfig) -> Result<RenoConfig, InputError> {
         let initial = default.window_packets_initial;
         Ok(RenoConfig {
@@ -43,40 +43,40 @@ impl RenoConfig {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Sender {
     packets: u32,
-    /// The packet that is sent next; back at `acked` after a timeout.
+    /// The next packet to send; it returns to `acked` after a timeout.
     next: u32,
-    /// Past the highest ever sent.
+    /// One past the highest packet ever sent.
     sent_end: u32,
     acked: u32,
     window: f64,
     threshold: f64,
     duplicates: u32,
-    /// Recovery ends when this is acknowledged; none begins before.
+    /// Recovery ends when this packet is acknowledged; none begins before.
     recover: u32,
     recovering: bool,
-    /// The packet that a round trip is being measured with, never one sent twice (Karn).
+    /// The packet with which a round trip is being measured, never a retransmitted one (Karn).
     timed: Option<(u32, Ps)>,
-    /// Smoothed round trip and its deviation.
+    /// The smoothed round trip and its deviation.
     round_trip: Option<(f64, f64)>,
     backoff: u32,
 }
 
-/// What an acknowledgement says.
+/// The result of an acknowledgement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Progress {
-    /// Packets acknowledged that were not.
+    /// Number of newly acknowledged packets.
     pub newly: u32,
-    /// A packet to send once more.
+    /// A packet to retransmit.
     pub resend: Option<u32>,
-    /// Whether the window may grow by what was acknowledged.
+    /// True if the window may grow by the newly acknowledged packets.
     pub grow: bool,
 }
 
-/// No timeout doubles more often than this.
+/// Maximum number of doublings of the timeout.
 pub const DOUBLINGS_MAX: u32 = 16;
 
 impl Sender {
-    /// The sender of a flow of `packets`, before its first.
+    /// The sender of a flow of `packets`, before its first packet.
     #[must_use]
     pub fn new(packets: u32, config: &RenoConfig) -> Sender {
         Sender {
@@ -87,7 +87,7 @@ impl Sender {
         }
     }
 
-    /// The next packet that the window lets go, and whether it was sent before.
+    /// The next packet that the window allows, and whether it was sent before.
     #[inline]
     pub fn take(&mut self, now: Ps) -> Option<(u32, bool)> {
         if !self.may_send() {
@@ -103,36 +103,36 @@ impl Sender {
         Some((position, again))
     }
 
-    /// Whether the window lets a packet go.
+    /// True if the window allows a packet.
     #[inline]
     #[must_use]
     pub fn may_send(&self) -> bool {
         self.next < self.packets && self.in_flight() < self.window as u32
     }
 
-    /// Packets that were sent and not acknowledged.
+    /// Number of packets that were sent and not acknowledged.
     #[inline]
     #[must_use]
     pub fn in_flight(&self) -> u32 {
         self.next - self.acked
     }
 
-    /// Whether what is out needs a window of this size: one that the host itself cannot fill does
-    /// not grow (RFC 7661).
+    /// True if the packets in flight need a window of this size: a window that the host itself
+    /// cannot fill does not grow (RFC 7661).
     #[inline]
     #[must_use]
     pub fn uses_window(&self) -> bool {
         2.0 * f64::from(self.in_flight()) > self.window
     }
 
-    /// Whether what was lost is being sent again.
+    /// True if lost packets are being retransmitted.
     #[inline]
     #[must_use]
     pub fn recovering(&self) -> bool {
         self.recovering
     }
 
-    /// All before `ack` have come.
+    /// Processes an acknowledgement of all packets before `ack`.
     #[inline]
     pub fn acknowledge(&mut self, ack: u32, now: Ps, config: &RenoConfig) -> Progress {
         let nothing = Progress { newly: 0, resend: None, grow: false };
@@ -162,7 +162,7 @@ impl Sender {
             self.window = self.threshold;
             return Progress { newly, ..nothing };
         }
-        // A partial acknowledgement: what follows it was lost as well (RFC 6582, 3.2).
+        // A partial acknowledgement: the packet after it was lost as well (RFC 6582, 3.2).
         self.window = (self.window - f64::from(newly) + 1.0).max(1.0);
         self.timed = None;
         Progress { newly, resend: Some(ack), grow: false }
@@ -192,8 +192,8 @@ impl Sender {
         (f64::from(self.sent_end - self.acked) / 2.0).max(2.0)
     }
 
-    /// An acknowledgement came: a packet more below the threshold, which is slow start, and one a
-    /// round trip above it (RFC 5681, 3.1).
+    /// Grows the window for an acknowledgement: by a packet below the threshold, which is slow
+    /// start, and by one packet per round trip above it (RFC 5681, 3.1).
     #[inline]
     pub fn grow(&mut self) {
         self.window += if self.window < self.threshold { 1.0 } else { 1.0 / self.window };
@@ -205,7 +205,7 @@ impl Sender {
         self.threshold = self.window;
     }
 
-    /// Nothing came in time: all that is out is taken for lost.
+    /// Handles a timeout: all packets in flight are considered lost.
     pub fn time_out(&mut self) {
         self.threshold = self.half();
         self.window = 1.0;
@@ -217,7 +217,7 @@ impl Sender {
         self.backoff = (self.backoff + 1).min(DOUBLINGS_MAX);
     }
 
-    /// How long to wait for an acknowledgement.
+    /// Time to wait for an acknowledgement.
     #[inline]
     #[must_use]
     pub fn timeout(&self, config: &RenoConfig) -> Ps {
@@ -226,7 +226,7 @@ impl Sender {
         Ps(config.timeout_min.0.max(measured as u64) << doublings)
     }
 
-    /// RFC 6298, section 2.
+    /// Updates the round trip estimate (RFC 6298, section 2).
     fn measure(&mut self, round_trip: Ps) {
         let now = round_trip.0 as f64;
         self.round_trip = Some(match self.round_trip {
@@ -237,35 +237,35 @@ impl Sender {
         });
     }
 
-    /// Packets acknowledged, all before it.
+    /// Number of acknowledged packets, all before the first missing one.
     #[inline]
     #[must_use]
     pub fn acked(&self) -> u32 {
         self.acked
     }
 
-    /// The packet that is sent next.
+    /// The next packet to send.
     #[inline]
     #[must_use]
     pub fn next(&self) -> u32 {
         self.next
     }
 
-    /// Past the highest packet ever sent.
+    /// One past the highest packet ever sent.
     #[inline]
     #[must_use]
     pub fn sent_end(&self) -> u32 {
         self.sent_end
     }
 
-    /// Whether every packet is acknowledged.
+    /// True if every packet is acknowledged.
     #[inline]
     #[must_use]
     pub fn done(&self) -> bool {
         self.acked == self.packets
     }
 
-    /// Packets that may be out.
+    /// Number of packets that may be in flight.
     #[must_use]
     pub fn window(&self) -> f64 {
         self.window
@@ -307,7 +307,8 @@ mod tests {
         for number in 5..=8 {
             ack(&mut sender, number);
         }
-        // From 4 on a packet a window: 4 + 1/4 + 1/4.25 + ... after four of them.
+        // From 4 on the window grows by one packet per window: 4 + 1/4 + 1/4.25 + ... after four of
+        // them.
         assert!((sender.window() - 4.92).abs() < 0.01, "{}", sender.window());
     }
 
@@ -319,13 +320,13 @@ mod tests {
             ack(&mut sender, number);
         }
         let out = sender.sent_end - sender.acked;
-        // 11 and 13 are lost: duplicates of 11.
+        // 11 and 13 are lost, so 11 is acknowledged repeatedly.
         let three = [(); 3].map(|()| ack(&mut sender, 11));
         assert_eq!(three, [None, None, Some(11)]);
         assert_eq!(ack(&mut sender, 11), None);
         let threshold = f64::from(out) / 2.0;
         assert_eq!(sender.window(), threshold + 4.0);
-        // 11 has come again, 13 is missing: it is sent without waiting for duplicates.
+        // 11 has arrived again, 13 is missing: it is sent without waiting for duplicates.
         assert_eq!(ack(&mut sender, 13), Some(13));
         let all = sender.sent_end;
         assert_eq!(ack(&mut sender, all), None);
@@ -341,7 +342,7 @@ mod tests {
         assert_eq!(sender.timeout(&CONFIG), Ps(2_000));
         assert_eq!(sender.take(Ps(0)), Some((0, true)));
         assert_eq!(sender.take(Ps(0)), None);
-        // All but the first had come.
+        // All packets but the first had arrived.
         ack(&mut sender, 4);
         assert_eq!(take_all(&mut sender), [4, 5]);
         assert_eq!(sender.timeout(&CONFIG), Ps(1_000));

@@ -1,54 +1,54 @@
-//! Packets in flight, without an allocation each.
+//! Packets in flight, without an allocation for each.
 
 use ethermem_units::Blocks;
 use ethermem_workload::NodeIndex;
 
 use super::{FlowId, Frame};
 
-/// A packet's place; valid until it is delivered or dropped.
+/// The index of a packet; valid until the packet is delivered or dropped.
 pub type PacketId = u32;
 
-/// A packet: what the network looks at, and `header`, which only its transport does.
+/// A packet: the fields that the network uses, and `header`, which only its transport uses.
 #[derive(Clone, Copy, Debug)]
 pub struct Packet<H> {
-    /// The flow it belongs to, whichever way it goes.
+    /// The flow that it belongs to, in either direction.
     pub flow: FlowId,
-    /// Whose network interface it left.
+    /// The node whose interface it left.
     pub source: NodeIndex,
-    /// Where it goes.
+    /// The node that it goes to.
     pub destination: NodeIndex,
-    /// Its sizes.
+    /// The sizes of the packet.
     pub frame: Frame,
-    /// Message data in it.
+    /// Number of bytes of message data in it.
     pub data_bytes: u16,
-    /// What queues may go by: the lower, the more urgent.
+    /// The priority for queues: the lower, the more urgent.
     pub rank: u32,
-    /// Congestion was experienced on its way.
+    /// True if it experienced congestion on its way.
     pub marked: bool,
-    /// Its data was taken from it on its way.
+    /// True if its data was trimmed on its way.
     pub trimmed: bool,
-    /// Where it is going.
+    /// The direction of the packet.
     pub heading: Heading,
-    /// The spine it takes, where it must cross one.
+    /// The spine that it takes, if it must cross one.
     pub spine: u8,
     /// The transport's own fields.
     pub header: H,
 }
 
-/// Where a packet is going.
+/// The direction of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Heading {
-    /// To where it was sent.
+    /// To its destination.
     Out,
-    /// A queue sends it back: the network turns it round.
+    /// A queue sends it back: the network turns it around.
     Turning,
-    /// Back to who sent it; its destination is its source.
+    /// Back to its sender; its destination is its source.
     Back,
 }
 
 impl<H> Packet<H> {
-    /// Takes its data from it and leaves `frame`; it is as urgent as can be. Gives the blocks that
-    /// it takes of a link no more.
+    /// Removes its data, leaves `frame`, and makes it as urgent as possible. Returns the number of
+    /// blocks by which it is shorter on a link.
     pub fn trim(&mut self, frame: Frame) -> Blocks {
         let before = self.frame.line_blocks();
         self.frame = frame;
@@ -68,7 +68,7 @@ impl Packet<()> {
 }
 
 impl<H> Packet<H> {
-    /// As [`Packet::sample`], with the header of a transport.
+    /// A packet as [`Packet::sample`] makes it, with the header of a transport.
     #[must_use]
     pub fn sample_with(flow: FlowId, rank: u32, frame: Frame, header: H) -> Packet<H> {
         Packet {
@@ -101,7 +101,7 @@ impl<H> Default for Packets<H> {
 }
 
 impl<H: Copy> Packets<H> {
-    /// Keeps a packet, and gives its id.
+    /// Keeps a packet, and returns its id.
     #[inline]
     pub fn insert(&mut self, packet: Packet<H>) -> PacketId {
         if let Some(id) = self.free.pop() {
@@ -118,7 +118,7 @@ impl<H: Copy> Packets<H> {
         self.slots[id as usize]
     }
 
-    /// Packets that are neither delivered nor dropped.
+    /// Number of packets that are neither delivered nor dropped.
     pub(crate) fn in_flight(&self) -> usize {
         self.slots.len() - self.free.len()
     }

@@ -1,11 +1,11 @@
-//! Which spine a node's next packet takes, where packets of a flow take several.
+//! The spine of a node's next packet, where packets of a flow take several spines.
 
 use ethermem_engine::topology::Balancing;
 use rand_xoshiro::SplitMix64;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
-/// The spine of a flow of this number, as likely as any other: what ECMP takes by a hash of
-/// addresses and ports.
+/// The spine of the flow with this number; all spines are equally likely. ECMP chooses it by a hash
+/// of addresses and ports.
 #[must_use]
 pub fn ecmp_spine(flow: u64, spines: u16) -> u8 {
     if spines < 2 {
@@ -19,7 +19,7 @@ pub fn ecmp_spine(flow: u64, spines: u16) -> u8 {
 pub struct Spray {
     order: Vec<u8>,
     next: usize,
-    /// Draws the order anew after every round; `None` where it is always the same.
+    /// Draws the order again after every round; `None` if the order is fixed.
     random: Option<SplitMix64>,
 }
 
@@ -45,7 +45,7 @@ impl Spray {
         self.order[self.next]
     }
 
-    /// Fisher and Yates.
+    /// Permutes the spines (Fisher and Yates).
     fn permute(&mut self) {
         let Some(random) = &mut self.random else { return };
         for last in (1..self.order.len()).rev() {
@@ -63,7 +63,7 @@ mod tests {
     fn every_round_takes_every_spine_and_permuted_rounds_differ() {
         let rounds = |balancing| -> Vec<Vec<u8>> {
             let mut spray = Spray::new(4, balancing, 7);
-            // The first place of the first round is passed over.
+            // The first place of the first round is skipped.
             for _ in 0..3 {
                 spray.next_spine();
             }
@@ -88,7 +88,7 @@ mod tests {
             flows[usize::from(ecmp_spine(flow, 4))] += 1;
             repeated += i64::from(ecmp_spine(flow, 4) == ecmp_spine(flow + 1, 4));
         }
-        // Binomial: 10,000 each with a standard deviation of 87.
+        // Binomial: 10,000 of each are expected, with a standard deviation of 87.
         for count in flows.into_iter().chain([repeated]) {
             assert!((count - 10_000).abs() < 4 * 87, "{flows:?} {repeated}");
         }

@@ -1,9 +1,9 @@
-//! TCP's kinds on the packet network: a flow a message, an acknowledgement a packet.
+//! The kinds of TCP on the packet network: one flow per message, one acknowledgement per packet.
 //!
-//! Connections are open: no handshake. A request is acknowledged by its response. A host's flows
-//! have their interface in turn, a packet each, as under Linux's `fq` with small queues: what a
-//! window lets go waits in its flow, and never in front of another flow's packets. Acknowledgements
-//! are flows of their own there, of a packet each.
+//! Connections are open: there is no handshake. A request is acknowledged by its response. A host's
+//! flows use their interface in turn, one packet each, as under Linux's `fq` with small queues. A
+//! packet that a window allows waits in its flow, and never in front of another flow's packets.
+//! Acknowledgements are flows of their own there, with one packet each.
 
 use std::collections::VecDeque;
 
@@ -16,35 +16,35 @@ use ethermem_workload::{Kind, NodeIndex};
 use super::reno::{RenoConfig, Sender};
 use super::{DropTail, End, FlowId, Net, Outgoing, Packet, Path, Purpose, Received, Transport};
 
-/// What tells one kind of TCP from another: its parameters, its queues, what it makes of marks.
+/// The differences between kinds of TCP: parameters, queues, and the reaction to marks.
 pub trait Congestion: Sized + Send + 'static {
-    /// State of a flow.
+    /// The state of a flow.
     type State: Copy + Default + Send;
-    /// See [`Transport::Parameters`].
+    /// The parameters: see [`Transport::Parameters`].
     type Parameters: Parameters;
 
-    /// With the parameters of a configuration.
+    /// A kind of TCP with the parameters of a configuration.
     fn new(config: &FabricConfig) -> Self;
 
-    /// What the sender needs.
+    /// The parameters of the sender.
     fn reno(&self) -> &RenoConfig;
 
-    /// See [`Transport::header_bytes`].
+    /// Bytes of headers: see [`Transport::header_bytes`].
     fn header_bytes(config: &FabricConfig) -> Bytes;
 
-    /// See [`Transport::stack`].
+    /// Time of a host's stack: see [`Transport::stack`].
     fn stack() -> Ps {
         Ps::ZERO
     }
 
-    /// See [`Transport::queue`].
+    /// The queue of a port: see [`Transport::queue`].
     fn queue(&self, kind: PortKind) -> DropTail;
 
-    /// A flow begins.
+    /// The state of a flow that begins.
     fn begin(&self, sender: &Sender) -> Self::State;
 
-    /// An acknowledgement came, of `newly` packets, and says whether one was `marked`. Gives true
-    /// when the window was cut, so that it does not grow.
+    /// Processes an acknowledgement of `newly` packets, which says whether a packet was `marked`.
+    /// Returns true if the window was cut, so that it does not grow.
     fn acknowledged(
         &self,
         state: &mut Self::State,
@@ -53,24 +53,24 @@ pub trait Congestion: Sized + Send + 'static {
         marked: bool,
     ) -> bool;
 
-    /// All that was out is taken for lost.
+    /// Handles a timeout: all packets in flight are considered lost.
     fn timed_out(&self, _state: &mut Self::State, _sender: &Sender) {}
 }
 
-/// See the module.
+/// The transport of a kind of TCP.
 pub struct Stream<C: Congestion> {
     congestion: C,
     turns: Vec<Turns>,
-    /// What a memory node takes before it answers a request.
+    /// Time of a memory node before it answers a request.
     memory_access: Ps,
-    /// Data of a round trip, after which slow start has filled the path.
+    /// Data bytes of a round trip, after which slow start has filled the path.
     ramp: Bytes,
 }
 
-/// What waits for the interface of a node.
+/// An item that waits for the interface of a node.
 #[derive(Clone, Copy, Debug)]
 enum Turn {
-    /// A flow that its window lets send.
+    /// A flow whose window allows it to send.
     Flow(FlowId),
     /// An acknowledgement for a flow.
     Answer(FlowId, Header),
@@ -83,11 +83,11 @@ impl Turn {
     }
 }
 
-/// What a node sends in turn.
+/// The items that a node sends in turn.
 #[derive(Debug, Default)]
 struct Turns {
     waiting: VecDeque<Turn>,
-    /// Whose packet the interface has, and which waits again once it has left.
+    /// The flow whose packet is at the interface; it waits again once that has left.
     sending: Option<FlowId>,
     woken: bool,
 }
@@ -103,23 +103,24 @@ impl Turns {
 #[derive(Debug, Default)]
 pub struct Ends<S> {
     sender: Sender,
-    /// Among those that wait for their turn, or have it.
+    /// True if the flow waits for its turn or has it.
     waiting: bool,
     congestion: S,
     received: Received,
 }
 
-/// What a packet says.
+/// The header of a packet.
 #[derive(Clone, Copy, Debug)]
 pub enum Header {
-    /// The packet of this position.
+    /// The packet at this position.
     Data(u32),
-    /// All before this position have come; the one that asked for it was marked or not.
+    /// All packets before this position have arrived; the flag tells if the acknowledged packet was
+    /// marked.
     Acknowledgement(u32, bool),
 }
 
 impl<C: Congestion> Stream<C> {
-    /// Has a flow wait for its turn, if its window lets it send.
+    /// Queues a flow for its turn, if its window allows it to send.
     fn pump(&mut self, net: &mut Net<'_, Self>, flow: FlowId) {
         let opened = net.flow_mut(flow);
         let node = opened.source;
@@ -130,7 +131,7 @@ impl<C: Congestion> Stream<C> {
         self.take_turns(net, node);
     }
 
-    /// Hands the interface of a node its next packet, once it has sent all it was handed.
+    /// Gives the interface of a node its next packet, once it has sent all earlier ones.
     fn take_turns(&mut self, net: &mut Net<'_, Self>, node: NodeIndex) {
         let now = net.now();
         loop {
@@ -171,7 +172,8 @@ impl<C: Congestion> Stream<C> {
         if std::mem::take(&mut opened.state.waiting) {
             self.turns[usize::from(source)].forget(flow);
         }
-        // All is acknowledged: more answers would name a flow that is another by then.
+        // All packets are acknowledged: further answers would name a flow that may be reused by
+        // then.
         self.turns[usize::from(destination)].forget(flow);
         net.settle(flow);
     }
@@ -202,7 +204,7 @@ impl<C: Congestion> Stream<C> {
         if complete {
             net.deliver(packet.flow);
         }
-        // One that has settled may be another flow before an answer has its turn.
+        // A settled flow may be reused before an answer has its turn.
         if purpose == Purpose::Data && !done {
             let header = Header::Acknowledgement(ack, packet.marked);
             let node = packet.destination;
@@ -249,7 +251,7 @@ impl<C: Congestion> Transport for Stream<C> {
     type Parameters = C::Parameters;
 
     fn new(config: &FabricConfig, layout: &Layout) -> Stream<C> {
-        // Windows that double from one packet have by then reached the path's.
+        // Windows that double from one packet have reached the path's capacity by then.
         let ramp = Bytes(2 * Path::of::<Self>(config, layout).data.0);
         let turns = (0..config.nodes).map(|_| Turns::default()).collect();
         let memory_access = config.memory_access;
@@ -287,7 +289,7 @@ impl<C: Congestion> Transport for Stream<C> {
 
     fn on_timer(&mut self, net: &mut Net<'_, Self>, flow: FlowId) {
         let ends = &mut net.flow_mut(flow).state;
-        // What waits for its turn has nothing to be answered.
+        // A flow that waits for its turn has no unanswered packet.
         if ends.sender.in_flight() > 0 {
             ends.sender.time_out();
             self.congestion.timed_out(&mut ends.congestion, &ends.sender);

@@ -1,4 +1,4 @@
-//! Deadlines of flows, of which nearly none is ever reached.
+//! Deadlines of flows, of which hardly any is ever reached.
 
 use std::collections::VecDeque;
 
@@ -6,13 +6,13 @@ use ethermem_units::Ps;
 
 use super::FlowId;
 
-/// Deadlines in the order they were set, which is their order in time as long as all timeouts are
-/// equal. Those of flows that have ended fall out without an event; one event, for the head,
+/// Deadlines in the order in which they were set, which is their order in time while all timeouts
+/// are equal. Deadlines of ended flows are dropped without an event; one event, for the head,
 /// serves all.
 #[derive(Debug)]
 pub(crate) struct Timers {
     queue: VecDeque<Entry>,
-    /// When the first event that is pending comes, not after the head; `Ps::MAX` for none.
+    /// The time of the first pending event, which is not after the head; `Ps::MAX` for none.
     pending: Ps,
 }
 
@@ -30,7 +30,7 @@ pub(crate) struct Entry {
 }
 
 impl Timers {
-    /// Takes an entry that is not before those it has; false when it is.
+    /// Adds an entry. Returns false if it is before the entries in the list.
     pub(crate) fn push(&mut self, entry: Entry, ended: impl Fn(Entry) -> bool) -> bool {
         while self.queue.front().is_some_and(|&head| ended(head)) {
             self.queue.pop_front();
@@ -42,14 +42,14 @@ impl Timers {
         true
     }
 
-    /// The head, when its time has come.
+    /// The head, if its time has come.
     pub(crate) fn pop_due(&mut self, now: Ps) -> Option<Entry> {
         self.queue.front().filter(|head| head.at <= now)?;
         self.queue.pop_front()
     }
 
-    /// An event has come: when the next is due, at the first entry that has not ended, unless one
-    /// is pending.
+    /// Handles an event. Returns the time of the next one, at the first entry that has not ended,
+    /// unless one is pending.
     pub(crate) fn next(&mut self, now: Ps, ended: impl Fn(Entry) -> bool) -> Option<Ps> {
         while self.queue.front().is_some_and(|&head| ended(head)) {
             self.queue.pop_front();
@@ -61,8 +61,8 @@ impl Timers {
         self.needs_event(at).then_some(at)
     }
 
-    /// Whether an event at `at` is to be scheduled. One that is pending may be later: for an entry
-    /// that has ended, and had a longer timeout.
+    /// True if an event at `at` must be scheduled. A pending event may be later, if it is for an
+    /// entry that has ended and had a longer timeout.
     pub(crate) fn needs_event(&mut self, at: Ps) -> bool {
         let sooner = at < self.pending;
         self.pending = self.pending.min(at);

@@ -1,4 +1,4 @@
-//! What a fabric of packets brings: its transport, as a pure state machine for both ends.
+//! The transport that a packet fabric brings, as a pure state machine for both ends.
 
 use ethermem_engine::config::FabricConfig;
 use ethermem_engine::config::Parameters;
@@ -10,106 +10,106 @@ use ethermem_workload::{Kind, NodeIndex};
 use super::network::{Event, Network};
 use super::{Discipline, Flow, FlowId, Frame, Packet, PauseLimits};
 
-/// A transport. One value serves all hosts; what belongs to a flow is in its
-/// [`Transport::Flow`], what belongs to a host the transport keeps by node.
+/// A transport. One value serves all hosts. State of a flow is in its [`Transport::Flow`]; state of
+/// a host is kept by the transport, indexed by node.
 ///
-/// It is given the time and reads no clock, and acts through [`Net`] alone. Of every flow it says
-/// once that it was delivered, at its destination, and once that it has settled, at its source.
+/// It is given the time, reads no clock, and acts only through [`Net`]. It reports every flow once
+/// as delivered, at its destination, and once as settled, at its source.
 pub trait Transport: Sized + Send + 'static {
-    /// State of a flow, of both its ends. [`Transport::start`] resets it.
+    /// The state of a flow, for both its ends. [`Transport::start`] resets it.
     type Flow: Default + Send;
-    /// What its packets carry beside what the network looks at.
+    /// The fields of its packets that the network does not use.
     type Header: Copy + Send;
-    /// What every port does with its packets.
+    /// The discipline of every port.
     type Queue: Discipline<Self::Header>;
-    /// See [`Fabric::Parameters`](ethermem_engine::engine::Fabric::Parameters).
+    /// The parameters: see [`Fabric::Parameters`](ethermem_engine::engine::Fabric::Parameters).
     type Parameters: Parameters;
 
-    /// The transport on a network, idle.
+    /// The idle transport on a network.
     fn new(config: &FabricConfig, layout: &Layout) -> Self;
 
-    /// Takes the seed of its random draws, if it has any.
+    /// Sets the seed of its random draws, if it has any.
     fn seed(&mut self, _seed: u64) {}
 
-    /// Whether it is told what leaves its sources, to send at a pace of its own.
+    /// True if it is told which packets leave its sources, to send at its own pace.
     const PACES: bool = false;
 
     /// Bytes of its headers in every packet, behind the MAC's and before the memory header.
     fn header_bytes(config: &FabricConfig) -> Bytes;
 
-    /// What a host's stack takes for a packet, either way, where the scenario does not say.
+    /// Time of a host's stack for a packet in either direction, if the scenario has no value.
     fn stack() -> Ps {
         Ps::ZERO
     }
 
-    /// How its packets are spread over spines, where the scenario does not say.
+    /// The balancing of its packets over spines, if the scenario has no value.
     fn balancing() -> Balancing {
         Balancing::Ecmp
     }
 
-    /// The queue of a port; `seed`, another one at each port, is for its random draws.
+    /// The queue of a port. `seed` is for its random draws and differs from port to port.
     fn queue(&self, kind: PortKind, seed: u64) -> Self::Queue;
 
-    /// What the switch behind ports of this kind allows; `None` where nothing pauses them.
+    /// The limits of the switch behind ports of this kind; `None` where links are never paused.
     fn pause_limits(&self, _kind: PortKind) -> Option<PauseLimits> {
         None
     }
 
-    /// What the links into a switch share, beside the headroom of each.
+    /// Bytes of the buffer that the links into a switch share, beside the headroom of each.
     fn shared_bytes(&self, _tier: Tier) -> u64 {
         0
     }
 
-    /// A flow is opened: its source may send.
+    /// Starts a flow that was opened: its source may send.
     fn start(&mut self, net: &mut Net<'_, Self>, flow: FlowId);
 
-    /// A packet is whole at its destination, which is either end of its flow.
+    /// Handles a packet that is whole at its destination, which is either end of its flow.
     fn on_packet(&mut self, net: &mut Net<'_, Self>, packet: &Packet<Self::Header>);
 
-    /// The deadline of a flow that has not settled has come.
+    /// Handles the deadline of a flow that has not settled.
     fn on_timer(&mut self, _net: &mut Net<'_, Self>, _flow: FlowId) {}
 
-    /// A node is woken, as it asked for.
+    /// Handles a wake that it requested for a node.
     fn on_wake(&mut self, _net: &mut Net<'_, Self>, _end: End, _node: NodeIndex) {}
 
-    /// Where it paces: a packet of a flow's source leaves its interface, now or, from a queue in
-    /// order, later.
+    /// If it paces: handles a packet of a flow's source that leaves its interface, now or, from a
+    /// queue in order, later.
     fn on_left(&mut self, _net: &mut Net<'_, Self>, _left: Left) {}
 
-    /// The response to a request is arriving: the request has, so its source forgets it.
+    /// Handles the first packet of a response: the request has arrived, so its source forgets it.
     fn on_answered(&mut self, net: &mut Net<'_, Self>, request: FlowId) {
         net.settle(request);
     }
 
-    /// Packets without data that it sends beside the data and a read's request, for `packets` of
-    /// data and against their direction: what counts as load beside the data.
+    /// Number of packets without data that it sends for `packets` of data, against their direction
+    /// and without a read's request. They count as load beside the data.
     fn feedback_packets(_config: &FabricConfig, _kind: Kind, _packets: u64) -> u64 {
         0
     }
 
-    /// Data bytes after which a message alone goes at a steady pace: slow start has ended.
+    /// Data bytes after which a message alone proceeds at a steady pace: slow start has ended.
     fn steady_after(&self) -> Bytes {
         Bytes(0)
     }
 }
 
-/// Which end of a flow sends.
+/// The end of a flow that sends a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
-    /// Its source, data or a request.
+    /// The source, which sends data or a request.
     Source,
-    /// Its destination, an acknowledgement, token or grant.
+    /// The destination, which sends an acknowledgement, token or grant.
     Destination,
 }
 
 /// A packet to be sent.
 #[derive(Clone, Copy, Debug)]
 pub struct Outgoing<H> {
-    /// Who sends it.
+    /// The sending end.
     pub from: End,
-    /// Message data in it.
+    /// Number of bytes of message data in it.
     pub data_bytes: u64,
-    /// See [`Packet::rank`].
+    /// The priority: see [`Packet::rank`].
     pub rank: u32,
     /// The transport's own fields.
     pub header: H,
@@ -118,13 +118,13 @@ pub struct Outgoing<H> {
 /// A packet that leaves an interface.
 #[derive(Clone, Copy, Debug)]
 pub struct Left {
-    /// Whose source sent it.
+    /// The flow whose source sent it.
     pub flow: FlowId,
-    /// When its first block leaves.
+    /// The time at which its first block leaves.
     pub start: Ps,
-    /// How long it takes the link.
+    /// Time that it takes on the link.
     pub line: Ps,
-    /// Bytes that it takes of it.
+    /// Number of bytes that it takes on the link.
     pub bytes: u64,
 }
 
@@ -135,34 +135,34 @@ pub struct Net<'n, T: Transport> {
 }
 
 impl<T: Transport> Net<'_, T> {
-    /// The time.
+    /// The current time.
     #[inline]
     #[must_use]
     pub fn now(&self) -> Ps {
         self.sim.now()
     }
 
-    /// A flow.
+    /// The flow with this id.
     #[inline]
     #[must_use]
     pub fn flow(&self, flow: FlowId) -> &Flow<T::Flow> {
         &self.network.flows[flow]
     }
 
-    /// A flow, to change its state.
+    /// The flow with this id, to change its state.
     #[inline]
     pub fn flow_mut(&mut self, flow: FlowId) -> &mut Flow<T::Flow> {
         &mut self.network.flows[flow]
     }
 
-    /// Data bytes of the packet at this position of a flow.
+    /// Number of data bytes of the packet at this position of a flow.
     #[inline]
     #[must_use]
     pub fn data_bytes(&self, flow: FlowId, position: u32) -> u64 {
         self.part_bytes(self.network.flows[flow].bytes, position)
     }
 
-    /// The same of a flow of `bytes`.
+    /// Number of data bytes of the packet at this position of a flow of `bytes`.
     #[inline]
     #[must_use]
     pub fn part_bytes(&self, bytes: u64, position: u32) -> u64 {
@@ -170,79 +170,79 @@ impl<T: Transport> Net<'_, T> {
         (bytes - u64::from(position) * most).min(most)
     }
 
-    /// Packets that carry a flow of `bytes`.
+    /// Number of packets that carry a flow of `bytes`.
     #[must_use]
     pub fn packets(&self, bytes: u64) -> u32 {
         self.network.sizes.packets(bytes) as u32
     }
 
-    /// Hands a packet to the interface of one end of a flow.
+    /// Gives a packet to the interface of one end of a flow.
     #[inline]
     pub fn send(&mut self, flow: FlowId, outgoing: Outgoing<T::Header>) {
         self.network.send(self.sim, flow, outgoing);
     }
 
-    /// Wakes the transport for a flow at `deadline`, and no more at the one before.
+    /// Wakes the transport for a flow at `deadline`, in place of its earlier deadline.
     #[inline]
     pub fn arm(&mut self, flow: FlowId, deadline: Ps) {
         self.network.arm(self.sim, flow, deadline);
     }
 
-    /// Wakes the transport no more for a flow.
+    /// Cancels the deadline of a flow.
     #[inline]
     pub fn disarm(&mut self, flow: FlowId) {
         self.network.flows[flow].deadline = Ps::MAX;
     }
 
-    /// Wakes the transport for one end of what a node does at `at`, whatever else it is woken for.
+    /// Wakes the transport at `at` for one end of a node's activity, independent of other wakes.
     #[inline]
     pub fn wake(&mut self, end: End, node: NodeIndex, at: Ps) {
         self.sim.at(at, Event::Wake(end, node));
     }
 
-    /// The destination has all of the flow: a message ends, a request is answered.
+    /// Reports that the destination has the whole flow: a message ends, or a request is answered.
     pub fn deliver(&mut self, flow: FlowId) {
         self.network.deliver(self.sim, flow);
     }
 
-    /// The source sends no more of the flow and waits for nothing.
+    /// Reports that the source sends no more of the flow and waits for nothing.
     pub fn settle(&mut self, flow: FlowId) {
         self.network.flows.settle(flow);
     }
 
-    /// Bytes that wait in front of a node's uplink, or are being sent.
+    /// Number of bytes that wait in front of a node's uplink, or are being sent.
     #[must_use]
     pub fn uplink_bytes(&self, node: NodeIndex) -> u64 {
         self.network.queued_bytes(node, self.sim.now())
     }
 
-    /// When all that a node's interface was handed has left.
+    /// The time at which everything that a node's interface was given has left.
     #[inline]
     #[must_use]
     pub fn interface_free(&self, node: NodeIndex) -> Ps {
         self.network.interface_free(node, self.sim.now())
     }
 
-    /// How long a packet with this much data takes a node's link.
+    /// Time that a packet with this much data takes on a node's link.
     #[inline]
     #[must_use]
     pub fn line(&self, data_bytes: u64) -> Ps {
         self.network.line(data_bytes)
     }
 
-    /// Counts packets that are sent once more, and deadlines that ran out.
+    /// Counts retransmitted packets and expired timeouts.
     pub fn count_again(&mut self, packets: u64, timeouts: u64) {
         self.network.counts.retransmitted += packets;
         self.network.counts.timeouts += timeouts;
     }
 }
 
-/// Sizes of a transport's packets.
+/// The sizes of a transport's packets.
 #[derive(Clone, Copy, Debug)]
 pub struct Sizes {
-    /// Most data bytes of a packet.
+    /// Maximum data bytes of a packet.
     pub payload_max: u64,
-    /// Headers of a packet behind the MAC's, with the memory header.
+    /// Bytes of a packet's headers behind the MAC's, including the memory header.
     data_header: u64,
     full: Frame,
     control: Frame,
@@ -261,41 +261,41 @@ impl Sizes {
         }
     }
 
-    /// The frame of a packet with this much data; a request has none, and names memory.
+    /// The frame of a packet with this much data. A request has no data but a memory header.
     #[inline]
     pub(super) fn data(&self, bytes: u64) -> Frame {
         if bytes == self.payload_max { self.full } else { Frame::of(self.data_header + bytes) }
     }
 
-    /// The frame of a packet that names no memory.
+    /// The frame of a packet without a memory header.
     #[inline]
     pub(super) fn control(&self) -> Frame {
         self.control
     }
 
-    /// Packets for `bytes` of data.
+    /// Number of packets for `bytes` of data.
     pub(super) fn packets(&self, bytes: u64) -> u64 {
         bytes.div_ceil(self.payload_max).max(1)
     }
 }
 
-/// What a transport's parameters scale with: the longest path of a network, nothing else on it.
+/// The scale of a transport's parameters: the longest path of an idle network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Path {
-    /// From the first block of a full packet to the last of its answer.
+    /// Time from the first block of a full packet to the last block of its answer.
     pub round_trip: Ps,
-    /// What a full packet takes of a node's link.
+    /// Time that a full packet takes on a node's link.
     pub packet_time: Ps,
     /// The bandwidth-delay product, in full packets.
     pub packets: u32,
-    /// Their data.
+    /// Number of data bytes of these packets.
     pub data: Bytes,
-    /// What they take of a buffer.
+    /// Number of bytes that these packets take in a buffer.
     pub line_bytes: u64,
 }
 
 impl Path {
-    /// That of a transport's packets.
+    /// The path of a transport's packets.
     #[must_use]
     pub fn of<T: Transport>(config: &FabricConfig, layout: &Layout) -> Path {
         let sizes = Sizes::of::<T>(config);

@@ -1,4 +1,4 @@
-//! Flows that wait for their node's turn, the one with the least to go first.
+//! Flows that wait for their node's turn, ordered by shortest remaining first.
 
 use ethermem_units::Ps;
 use ethermem_workload::NodeIndex;
@@ -7,36 +7,36 @@ use super::FlowId;
 use super::pacer::Pacers;
 use super::transport::{End, Net, Transport};
 
-/// What a flow has to go, and its age, which decides between equals.
+/// The remaining packets of a flow, and its age, which breaks ties.
 pub type Rank = (u32, u64);
 
-/// Flows that wait, shortest remaining first. At a node they are few, and those that come and go
-/// are mostly the first: so they are a list, the first at its end.
+/// Waiting flows, shortest remaining first. A node has few of them, and mostly the first comes or
+/// goes. So they are a list with the first at its end.
 #[derive(Clone, Debug, Default)]
 pub struct Ranked(Vec<(Rank, FlowId)>);
 
 impl Ranked {
-    /// Nothing waits.
+    /// An empty list.
     #[must_use]
     pub const fn new() -> Ranked {
         Ranked(Vec::new())
     }
 
-    /// The first, if any waits.
+    /// The first flow, if any waits.
     #[inline]
     #[must_use]
     pub fn first(&self) -> Option<&(Rank, FlowId)> {
         self.0.last()
     }
 
-    /// A flow waits, which did not.
+    /// Adds a flow, which must not be in the list.
     #[inline]
     pub fn insert(&mut self, flow: (Rank, FlowId)) {
         let place = self.place(&flow);
         self.0.insert(place, flow);
     }
 
-    /// A flow waits no more.
+    /// Removes a flow.
     #[inline]
     pub fn remove(&mut self, flow: &(Rank, FlowId)) {
         let place = self.place(flow);
@@ -45,12 +45,12 @@ impl Ranked {
         }
     }
 
-    /// All that wait, in order.
+    /// All waiting flows, in order.
     pub fn iter(&self) -> impl Iterator<Item = &(Rank, FlowId)> {
         self.0.iter().rev()
     }
 
-    /// The place behind this one and all that come after it.
+    /// The index behind this flow and all that come after it.
     #[inline]
     fn place(&self, flow: &(Rank, FlowId)) -> usize {
         let count = self.0.len();
@@ -61,10 +61,10 @@ impl Ranked {
     }
 }
 
-/// How many of those that come first are looked at one by one.
+/// Number of first flows that are searched one by one.
 const FIRST: usize = 8;
 
-/// What waits at every node, and when each may go on.
+/// The waiting flows of every node, and the time at which each node may continue.
 #[derive(Debug)]
 pub struct Turns {
     waiting: Vec<Ranked>,
@@ -72,37 +72,37 @@ pub struct Turns {
 }
 
 impl Turns {
-    /// So many nodes, at which nothing waits; they are woken as this end.
+    /// Turns of this many nodes without waiting flows; the nodes are woken as this end.
     #[must_use]
     pub fn new(end: End, nodes: u16) -> Turns {
         let waiting = vec![Ranked::new(); usize::from(nodes)];
         Turns { waiting, pacers: Pacers::new(end, nodes) }
     }
 
-    /// A flow waits, which did not.
+    /// Adds a flow, which must not be waiting.
     pub fn insert(&mut self, node: NodeIndex, rank: Rank, flow: FlowId) {
         self.waiting[usize::from(node)].insert((rank, flow));
     }
 
-    /// A flow that waited under this rank does no more.
+    /// Removes a flow that waited with this rank.
     pub fn remove(&mut self, node: NodeIndex, rank: Rank, flow: FlowId) {
         self.waiting[usize::from(node)].remove(&(rank, flow));
     }
 
-    /// The flow whose turn it is, if one waits and its node may go on now. It goes on waiting.
+    /// The next flow in turn, if one waits and its node may continue now. The flow keeps waiting.
     #[inline]
     pub fn next<T: Transport>(&mut self, net: &mut Net<'_, T>, node: NodeIndex) -> Option<FlowId> {
         let &(_, flow) = self.waiting[usize::from(node)].first()?;
         self.pacers.ready(net, node).then_some(flow)
     }
 
-    /// See [`Pacers::woken`].
+    /// Records a wake: see [`Pacers::woken`].
     #[inline]
     pub fn woken(&mut self, node: NodeIndex) {
         self.pacers.woken(node);
     }
 
-    /// See [`Pacers::take`].
+    /// Occupies a node: see [`Pacers::take`].
     #[inline]
     pub fn take(&mut self, node: NodeIndex, start: Ps, line: Ps) {
         self.pacers.take(node, start, line);
