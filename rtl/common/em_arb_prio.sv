@@ -1,4 +1,4 @@
-/// Grants the lowest of the requests.
+/// Grants the lowest request.
 module em_arb_prio #(
     parameter int unsigned Requests = 8
 ) (

@@ -1,4 +1,4 @@
-/// Grants requests in turn: after a grant was taken, the request next above it goes first. A
+/// Grants requests round robin: after a taken grant, the request next above it goes first. A
 /// requester that keeps asking waits for at most `Requests - 1` others.
 module em_arb_rr #(
     parameter int unsigned Requests = 8

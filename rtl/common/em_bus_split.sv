@@ -1,5 +1,5 @@
-/// Parts the register bus into windows of equal size, from address 0 on. Behind the last one there
-/// is nothing, and an error.
+/// Divides the register bus into windows of equal size, from address 0 on. An access behind the
+/// last window is answered with an error.
 module em_bus_split
   import em_bus_pkg::*;
 #(

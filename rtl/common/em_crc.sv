@@ -1,9 +1,9 @@
-/// A reflected CRC over up to `Octets` octets at once: what goes on the line first is in bit 0, of
-/// data and of register alike. Combinational.
+/// A reflected CRC over up to `Octets` octets at once: bit 0 of data and of register goes on the
+/// line first. Combinational.
 ///
 /// The octets are moved to the upper end, so that one tree of XORs serves every count of them, and
-/// a constant count costs nothing more than the tree. With none the tree is at rest: it takes a
-/// fifth of a simulation if it is found in each cycle, and power in hardware.
+/// a constant count costs nothing more than the tree. With a count of zero the tree is idle:
+/// computed in each cycle it takes a fifth of a simulation, and power in hardware.
 module em_crc #(
     parameter int unsigned Width = 8,
     /// As catalogues write it: the highest power in the highest bit.

@@ -1,6 +1,7 @@
-/// Pulses of one clock, counted in another: in each cycle how many more came of each.
+/// Counts pulses of one clock in another: each cycle it gives the number of new pulses of each
+/// kind.
 ///
-/// A counter of few bits crosses as Gray code. None is lost while fewer than 2^CountBits come
+/// A counter of few bits crosses as Gray code. No pulse is lost while fewer than 2^CountBits come
 /// between two edges of the reading clock. Both resets must be asserted together.
 module em_event_cross #(
     parameter int unsigned Events = 1,

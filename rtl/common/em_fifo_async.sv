@@ -1,10 +1,10 @@
-/// First in, first out, between two clocks: the grant queue's crossing of section 3.2.2, which
-/// costs four cycles. One writes the word, two synchronise the pointer, one registers the output;
-/// without that register, which then is the reader's, it is three.
+/// A FIFO between two clocks: the grant queue's crossing of section 3.2.2, which costs four cycles.
+/// One writes the word, two synchronise the pointer, one registers the output. Without the output
+/// register, which the reader then provides, it costs three.
 ///
-/// Each side's pointer has one bit more than an index and crosses as Gray code, so that what
-/// the other side sees is at worst old: it may take the FIFO for fuller or emptier than it is, and
-/// never the other way round. Both resets must be asserted together.
+/// Each side's pointer has one bit more than an index and crosses as Gray code, so the other side
+/// sees at worst an old value. A side may see the FIFO fuller or emptier than it is, but only in
+/// the safe direction. Both resets must be asserted together.
 module em_fifo_async #(
     parameter int unsigned Width = 66,
     /// In words: a power of two, 4 at least. 8 keep full rate when both clocks are alike.

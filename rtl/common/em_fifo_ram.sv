@@ -1,8 +1,8 @@
-/// First in, first out, one clock, as em_fifo_sync, but the words are in a RAM with a registered
-/// read. A word is visible in the cycle after it was written, and one a cycle comes and goes.
+/// A FIFO of one clock like em_fifo_sync, with its words in a RAM with a registered read. A word is
+/// visible in the cycle after it was written, and one word a cycle comes and goes.
 ///
-/// A few words in registers hide the RAM's latency: what comes while they have room, and nothing is
-/// in the RAM, goes there at once, behind what is on its way from the RAM.
+/// A few words in registers hide the RAM's latency. While they have room and the RAM is empty, a
+/// new word goes there at once, behind the words that are being read from the RAM.
 module em_fifo_ram #(
     parameter int unsigned Width = 66,
     /// Of the RAM, in words: 2 at least. The registers' come on top.

@@ -1,7 +1,7 @@
-/// First in, first out, one clock. A word is visible in the cycle after it was written.
+/// A FIFO of one clock. A word is visible in the cycle after it was written.
 ///
-/// `ready_o` does not depend on `ready_i`, so a full FIFO takes nothing in the cycle in which it
-/// gives: no path from one side to the other.
+/// `ready_o` does not depend on `ready_i`, so a full FIFO accepts nothing in the cycle in which it
+/// gives: no path runs from one side to the other.
 module em_fifo_sync #(
     parameter int unsigned Width = 66,
     /// In words; any number from 1.

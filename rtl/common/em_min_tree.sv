@@ -1,4 +1,4 @@
-/// The least key of those that are valid, by a tree of comparators; the lower index of equals.
+/// Finds the least valid key by a tree of comparators; among equal keys the lowest index.
 module em_min_tree #(
     parameter int unsigned Inputs = 8,
     parameter int unsigned KeyWidth = 16,

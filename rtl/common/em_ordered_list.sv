@@ -1,9 +1,9 @@
-/// A list in order of keys, equal ones in order of arrival; shows the least *eligible* element.
+/// A list in order of keys, equal keys in order of arrival; it shows the least *eligible* element.
 ///
 /// An element belongs to a group and is eligible while its group is. It is removed by its identity
 /// and not as "the head": others may arrive between the look and the removal. One insertion and one
-/// removal a cycle, both at once if need be. Registers shift, so it costs a comparator an element;
-/// the identities in the list must differ.
+/// removal may happen per cycle, both at once if need be. Registers shift, so it costs a comparator
+/// per element; the identities in the list must differ.
 module em_ordered_list #(
     parameter int unsigned Depth = 24,
     parameter int unsigned KeyWidth = 16,

@@ -1,5 +1,5 @@
-/// A memory of one write port and one read port, with the read registered: what tools infer block
-/// RAM from. A word is read as written in an earlier cycle.
+/// A memory of one write port and one read port, with a registered read: tools infer block RAM from
+/// it. A read returns the value written in an earlier cycle.
 module em_ram #(
     parameter int unsigned Width = 66,
     parameter int unsigned Depth = 64,

@@ -1,4 +1,4 @@
-/// A pipeline stage that may be left out: a register, or wires.
+/// An optional pipeline stage: a register, or wires.
 module em_stage #(
     parameter int unsigned Width = 8,
     parameter bit Register = 1'b1

@@ -1,4 +1,4 @@
-/// Two flip-flops in a row: takes a bit, or a Gray code, into the domain of `clk_i`.
+/// A two-flip-flop synchroniser: takes a bit, or a Gray code, into the domain of `clk_i`.
 module em_sync #(
     parameter int unsigned Width = 1,
     parameter logic [Width-1:0] ResetValue = '0

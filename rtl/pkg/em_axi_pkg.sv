@@ -1,5 +1,5 @@
-/// AXI4 and AXI4-Lite as structs: what a manager drives is a request, what it reads is a response.
-/// Ports end in `_o` and `_i` as for any other signal; the tops alone have flat ports.
+/// AXI4 and AXI4-Lite as structs: a manager drives the request and reads the response. Ports end in
+/// `_o` and `_i` as for any other signal; only the tops have flat ports.
 package em_axi_pkg;
 
   localparam int unsigned AddressBits = 64;

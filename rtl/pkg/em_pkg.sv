@@ -1,5 +1,5 @@
 /// Every width, block type and message format of EDM's wire, as docs/internals/wire.md lays them
-/// out. The truth is crates/wire; golden/wire/{constants,layout}.csv carry it here, and
+/// out. crates/wire is the source of truth; golden/wire/{constants,layout}.csv carry it here, and
 /// rtl/tb/em_pkg compares every name and every bit.
 package em_pkg;
 

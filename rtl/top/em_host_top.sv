@@ -1,8 +1,9 @@
-/// A node: link, host, encoder and decoder for its Ethernet, registers. docs/internals/rtl-tops.md.
+/// A node: link, host, encoder and decoder for its Ethernet, registers. docs/internals/rtl-tops.md
+/// describes it.
 ///
-/// Towards the line it has 66-bit blocks and a gearbox that can slip; towards the node, requests as
-/// AXI4-Stream, memory as an AXI4 master of one id, Ethernet as XGMII, registers as AXI4-Lite. The
-/// registers are in the transmitter's clock. The link starts when software says so.
+/// Towards the line it has 66-bit blocks and a gearbox that can slip. Towards the node it has
+/// requests as AXI4-Stream, memory as an AXI4 master of one id, Ethernet as XGMII, and registers as
+/// AXI4-Lite. The registers are in the transmitter's clock. Software starts the link.
 module em_host_top
   import em_pkg::node_t;
   import em_link_pkg::*;

@@ -1,7 +1,7 @@
-/// A switch of EDM with its links and registers. docs/internals/rtl-tops.md.
+/// A switch of EDM with its links and registers. docs/internals/rtl-tops.md describes it.
 ///
-/// All transmitters, the switch and the registers have one clock, each receiver its own. Links
-/// start when software says so.
+/// All transmitters, the switch and the registers have one clock, each receiver its own. Software
+/// starts the links.
 module em_switch_top
   import em_link_pkg::*;
 #(
