@@ -1,4 +1,4 @@
-//! What a page costs in a disaggregated datacenter.
+//! Latency of a page in a disaggregated datacenter.
 
 use ethermem_sim::output::TableStyle;
 pub use ethermem_study::ddc::Parameters;
@@ -6,10 +6,10 @@ use ethermem_study::ddc::{Column, csv, table};
 use ethermem_units::Ps;
 use serde::Serialize;
 
-/// A rate that the study has, where none is given.
+/// Default link rate in Gb/s: one of the study's.
 pub const LINK_GBPS_DEFAULT: u64 = 40;
 
-/// The parameters and the columns that follow from them, in the order in which they are printed.
+/// Parameters and the resulting columns, in printed order.
 #[derive(Clone, Debug, Serialize)]
 pub struct Budget {
     os_ns: f64,
@@ -25,7 +25,7 @@ pub struct Budget {
 }
 
 impl Budget {
-    /// The budget of these parameters.
+    /// Computes the budget of these parameters.
     #[must_use]
     pub fn of(parameters: &Parameters) -> Budget {
         Budget {
@@ -42,7 +42,7 @@ impl Budget {
         }
     }
 
-    /// The columns for people.
+    /// The columns as a table for people.
     #[must_use]
     pub fn text(&self, style: TableStyle) -> String {
         let (bytes, link) = (self.page_bytes, self.link_gbps);
@@ -50,14 +50,14 @@ impl Budget {
         format!("{bytes} B at {link} Gb/s, there and back, in us\n{table}")
     }
 
-    /// The columns for spreadsheets.
+    /// The columns as CSV.
     #[must_use]
     pub fn csv(&self) -> String {
         csv(&self.columns)
     }
 }
 
-/// A time up to a second, to the picosecond.
+/// Parses a time of up to a second, to the picosecond.
 ///
 /// # Errors
 ///
@@ -67,7 +67,7 @@ pub fn ns(text: &str) -> Result<Ps, String> {
     ns.and_then(Ps::from_ns_f64).ok_or_else(|| "allowed are 0 to 1000000000".to_owned())
 }
 
-/// A length in m.
+/// Parses a length in m.
 ///
 /// # Errors
 ///

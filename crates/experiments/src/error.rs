@@ -1,4 +1,4 @@
-//! Why an experiment has no result.
+//! Errors of experiments.
 
 use std::process::ExitStatus;
 
@@ -11,16 +11,16 @@ use ethermem_sim::sweep::{JournalError, SessionError};
 use ethermem_sim::workload::{InputError, WriteTraceError};
 use thiserror::Error as Derived;
 
-/// Why an experiment ended early. Its text is one line for a person.
+/// The reason why an experiment ended early. Its text is one line for people.
 #[derive(Debug, Derived)]
 pub enum Error {
-    /// Two parts of the request contradict each other, or a part that the request needs is missing.
+    /// Parts of the request contradict each other, or a required part is missing.
     #[error("{0}")]
     Request(String),
-    /// A scenario, a trace or another file that the request names cannot be used.
+    /// A scenario, a trace or another named file cannot be used.
     #[error(transparent)]
     Input(#[from] InputError),
-    /// A key or a value that is set over a scenario cannot be used.
+    /// A key or value that overrides a scenario cannot be used.
     #[error(transparent)]
     Setting(#[from] SettingError),
     /// The messages of a run cannot be drawn or read.
@@ -38,7 +38,7 @@ pub enum Error {
     /// Messages cannot be written as a trace.
     #[error(transparent)]
     WriteTrace(#[from] WriteTraceError),
-    /// This machine, or a program on it, does not do what the experiment needs.
+    /// This machine or a program on it lacks what the experiment needs.
     #[error("{0}")]
     Machine(String),
     /// A pool cannot be opened.
@@ -52,15 +52,15 @@ pub enum Error {
     #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
     #[error(transparent)]
     Profile(#[from] ethermem_pager::ProfileError),
-    /// The program that was to be measured failed.
+    /// The measured program failed.
     #[error("the program failed: {0}")]
     Ended(ExitStatus),
-    /// An invariant does not hold: a defect of ethermem.
+    /// An invariant is violated, which is a defect of ethermem.
     #[error("{what}")]
     Broken {
         /// The invariant, and what was found.
         what: String,
-        /// Repeats the run, its seed included.
+        /// Command that repeats the run, including its seed.
         command: String,
     },
     /// The caller interrupted the experiment.
@@ -69,7 +69,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// What a run's failure is to the person whose `command` repeats it.
+    /// The error of a run, for the caller whose `command` repeats it.
     #[must_use]
     pub fn of_run(failure: RunFailure, command: &str) -> Error {
         match failure {

@@ -9,7 +9,7 @@ use serde::Serialize;
 pub struct Entry {
     /// Name of the fabric.
     pub fabric: &'static str,
-    /// What the fabric is, in a line.
+    /// One line that describes the fabric.
     pub summary: &'static str,
 }
 

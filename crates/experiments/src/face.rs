@@ -1,34 +1,34 @@
-//! What a face shows of an experiment while it runs.
+//! The interface by which a face (the command, Python) shows an experiment in progress.
 
-/// How much an experiment will run.
+/// Expected amount of work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Expected {
-    /// This many messages; `None` where a trace is read to its end.
+    /// This many messages; `None` if a trace is read to its end.
     Messages(Option<u64>),
     /// Several runs.
     Runs {
-        /// What all runs cost together, in the unit of [`Progress::advance`].
+        /// Cost of all runs together, in the unit of [`Progress::advance`].
         cost: u64,
-        /// How many runs there are.
+        /// Number of runs.
         runs: usize,
     },
 }
 
 /// The caller of an experiment.
 pub trait Face: Sync {
-    /// Begins to show how far the runs are, until the returned value is dropped.
+    /// Begins to show the progress of the runs, until the returned value is dropped.
     fn progress(&self, expected: Expected) -> Box<dyn Progress>;
 
-    /// Shows one line about the experiment, beside its results.
+    /// Shows one line about the experiment, apart from its results.
     fn note(&self, line: &str);
 }
 
-/// How far the runs of an experiment are.
+/// Progress of an experiment's runs.
 pub trait Progress: Sync {
-    /// The runs have done this much more.
+    /// Adds `cost` to the work done.
     fn advance(&self, cost: u64);
 
-    /// One more run has ended.
+    /// Counts one more finished run.
     fn run_ended(&self);
 }
 

@@ -1,4 +1,4 @@
-//! The folder of a page, made before the runs so that a bad one is found at once.
+//! The folder of a page, made before the runs so that an unusable one is found at once.
 
 use std::path::{Path, PathBuf};
 
@@ -8,12 +8,12 @@ use serde::Serialize;
 
 use crate::runner::{Runner, threads_default};
 
-/// A folder for a page. Without a page in it, it is removed again, as far as it was made for one.
+/// A folder for a page. If no page is written, the parts of it that were created are removed again.
 #[derive(Debug)]
 pub(crate) struct Folder(MadeFolder);
 
 impl Folder {
-    /// Makes `path` and checks that a file can be written there.
+    /// Creates `path` and checks that a file can be written there.
     pub(crate) fn prepare(path: &Path) -> Result<Folder, OutputError> {
         let folder = MadeFolder::make(path)?;
         drop(AtomicFile::create(&path.join("index.html"))?);
@@ -31,7 +31,7 @@ impl Folder {
     }
 }
 
-/// Where the numbers of a page come from that `command` repeats.
+/// Origin of the numbers on a page that `command` repeats.
 pub(crate) fn origin(runner: &Runner<'_>, command: String, seed: u64) -> Origin {
     Origin {
         command,

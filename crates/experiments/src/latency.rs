@@ -1,4 +1,4 @@
-//! The component model of the simulator, stage by stage.
+//! The simulator's component model, stage by stage.
 
 use std::path::Path;
 
@@ -15,37 +15,37 @@ use serde::Serialize;
 use crate::error::Error;
 use crate::rtl::{Measurement, stages};
 
-/// Gb/s of every link in the published table.
+/// Link rate of the published table in Gb/s.
 pub const LINK_GBPS_DEFAULT: u64 = 25;
 
-/// What the hardware has: one rate; a message by default; the chunk of its build.
+/// The hardware's fixed values: rate, default message length, and the chunk of its build.
 const RTL_GBPS: u64 = 25;
 const RTL_BYTES: u64 = 64;
 const RTL_CHUNK_BYTES: u64 = 256;
-/// Length of the longest message that can be simulated.
+/// Length in bytes of the longest message that can be simulated.
 pub const MESSAGE_BYTES_MAX: u64 = Edm::MESSAGE_BYTES_MAX;
 
 /// One message in an unloaded network.
 #[derive(Clone, Debug)]
 pub struct Request {
-    /// The fabric that carries it.
+    /// Fabric that carries it.
     pub fabric: Fabric,
-    /// What the message does.
+    /// Operation of the message.
     pub op: Op,
-    /// Data rate of every link.
+    /// Data rate of every link in Gb/s.
     pub link_gbps: u64,
-    /// Length of a message that is simulated alone beside the stages.
+    /// Length in bytes of a message that is simulated alone in addition to the stages.
     pub bytes: Option<u64>,
-    /// Keys that are set over the default scenario.
+    /// Keys that override the default scenario.
     pub settings: Vec<Setting>,
 }
 
-/// Fabrics, and protocol stacks on standard Ethernet, whose stages are known.
+/// Fabrics, and protocol stacks on standard Ethernet, with known stages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fabric {
-    /// Memory in the Ethernet PHY.
+    /// EDM: memory in the Ethernet PHY.
     Edm,
-    /// MAC and PHY only.
+    /// Raw Ethernet: only MAC and PHY.
     RawEthernet,
     /// RoCEv2 in hardware.
     Roce,
@@ -53,17 +53,17 @@ pub enum Fabric {
     Tcp,
 }
 
-/// What a message does.
+/// Operation of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Op {
-    /// The request goes there, data comes back.
+    /// The request goes to the memory node, data comes back.
     Read,
-    /// Data goes there.
+    /// Data goes to the memory node.
     Write,
 }
 
 impl Request {
-    /// The stages of the message, and its time in the simulator where a length is given.
+    /// The stages of the message, and its simulated latency if a length is given.
     ///
     /// # Errors
     ///
@@ -82,7 +82,7 @@ impl Request {
     ///
     /// # Errors
     ///
-    /// When the hardware does not have what is asked for, or does not run.
+    /// When the hardware lacks what is requested, or does not run.
     pub fn measure(&self, fst: Option<&Path>) -> Result<Measurement, Error> {
         let config = self.config()?;
         let refused = |line: String| Err(Error::Request(format!("--from rtl with {line}")));
@@ -102,7 +102,7 @@ impl Request {
         stages::run(self.op.name(), bytes, &stages, fst)
     }
 
-    /// The network of the request, everything that is not set as scenarios have it by default.
+    /// Network of the request, with the defaults of scenarios.
     fn config(&self) -> Result<FabricConfig, Error> {
         let mut settings = vec![link_setting(self.link_gbps)];
         settings.extend(self.settings.iter().cloned());
@@ -111,53 +111,53 @@ impl Request {
     }
 }
 
-/// Where the nanoseconds of a message go, in the order in which it is printed.
+/// Latency of a message by stage, in printed order.
 #[derive(Clone, Debug, Serialize)]
 pub struct Budget {
     /// Name of the fabric.
     pub fabric: &'static str,
     /// `read` or `write`.
     pub op: &'static str,
-    /// Data rate of every link.
+    /// Data rate of every link in Gb/s.
     pub link_gbps: u64,
     /// Every stage, in order.
     pub stages: Vec<BudgetStage>,
-    /// Sum of the stages: the time of the message's first block.
+    /// Sum of the stages in ns: the latency of the message's first block.
     pub total_ns: f64,
-    /// Period of the PCS clock.
+    /// Period of the PCS clock in ns.
     pub pcs_clock_ns: f64,
-    /// Period of the scheduler's clock.
+    /// Period of the scheduler's clock in ns.
     pub scheduler_clock_ns: f64,
-    /// The simulated message, where a length was given.
+    /// The simulated message, if a length was given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub message: Option<MessageTime>,
 }
 
-/// A stage, all its passes together.
+/// A stage, with all its passes together.
 #[derive(Clone, Debug, Serialize)]
 pub struct BudgetStage {
-    /// Where the stage is: a node, the switch, a link.
+    /// Place of the stage: a node, the switch, a link.
     pub place: &'static str,
     /// Name of the stage.
     pub name: &'static str,
-    /// `None` where the stage takes the same time at every link rate.
+    /// Clock cycles; `None` if the stage takes the same time at every link rate.
     pub cycles: Option<u64>,
-    /// Time of the stage.
+    /// Time of the stage in ns.
     pub ns: f64,
-    /// How often the message passes the stage.
+    /// Number of times that the message passes the stage.
     pub passes: u64,
-    /// Name of the clock that the cycles are counted in.
+    /// Name of the clock of the cycles.
     pub clock: Option<&'static str>,
 }
 
 /// One whole message, simulated alone.
 #[derive(Clone, Debug, Serialize)]
 pub struct MessageTime {
-    /// Length of the message.
+    /// Length of the message in bytes.
     pub bytes: u64,
-    /// Serialisation of all blocks but the first, and further chunks.
+    /// Serialization of all blocks but the first, and of further chunks, in ns.
     pub serialization_ns: f64,
-    /// From the request to the last byte.
+    /// Time from the request to the last byte in ns.
     pub latency_ns: f64,
 }
 
@@ -288,7 +288,7 @@ impl Op {
     }
 }
 
-/// The network of this link rate, everything else as scenarios have it by default.
+/// Setting for this link rate; everything else has the defaults of scenarios.
 pub(crate) fn link_setting(gbps: u64) -> Setting {
     format!("fabric.link_gbps={gbps}").parse().expect("a key and its value")
 }

@@ -1,10 +1,10 @@
 //! Experiments: a request, its runs, its results as data, and the page made of them.
 //!
 //! Each module is one experiment. Its request is a plain struct, which a face (the command, Python)
-//! fills in; its result serializes to what `--format json` prints, and has the table and the page
-//! as values. A [`Runner`] says on how many threads runs go, what ends them, and which command
-//! repeats them. Nothing here parses a command line or prints: a [`Face`] shows progress and notes.
-//! `docs/internals/experiments.md` gives the reasons.
+//! fills in. Its result serializes to the output of `--format json`, and provides the table and the
+//! page as values. A [`Runner`] sets the number of threads of the runs, what interrupts them, and
+//! the command that repeats them. Nothing here parses a command line or prints: a [`Face`] shows
+//! progress and notes. `docs/internals/experiments.md` gives the reasons.
 
 pub mod bench;
 pub mod compare;

@@ -21,58 +21,58 @@ use crate::error::Error;
 use crate::face::Expected;
 use crate::runner::{Job, Runner};
 
-/// Nodes that a network may have.
+/// Allowed number of nodes of a network.
 pub const NODES: RangeInclusive<i64> = 3..=512;
-/// Nodes that a rack may have.
+/// Allowed number of nodes of a rack.
 pub const RACK_NODES: RangeInclusive<i64> = 1..=512;
-/// Accesses that may be simulated.
+/// Allowed number of simulated accesses.
 pub const MESSAGES: RangeInclusive<u64> = 1..=10_000_000;
-/// Blocks, in KiB, that memory may be spread in.
+/// Allowed size of the blocks in which memory is spread, in KiB.
 pub const BLOCK_KIB: RangeInclusive<u64> = 1..=1 << 30;
-/// How many times faster machines may be than those that were traced.
+/// Allowed speed of machines relative to the traced ones.
 pub const SPEED: RangeInclusive<f64> = 1e-6..=1e6;
 
-/// Which traces are replayed on which fabrics.
+/// Traces to replay, and fabrics.
 #[derive(Clone)]
 pub struct Request {
-    /// Page traces, one a machine.
+    /// Page traces, one per machine.
     pub traces: Vec<PathBuf>,
     /// Fabrics, in the order of the results.
     pub fabrics: Vec<&'static FabricEntry>,
-    /// How the traces are replayed.
+    /// Options of the replay.
     pub setup: Setup,
-    /// Data rate of every node's link.
+    /// Data rate of every node's link in Gb/s.
     pub link_gbps: u64,
-    /// Parquet file of the completion time of every access.
+    /// Parquet file for the completion time of every access.
     pub out: Option<PathBuf>,
 }
 
-/// How a trace is replayed.
+/// Options of replaying a trace.
 #[derive(Clone, Debug)]
 pub struct Setup {
-    /// Blades of a cluster.
+    /// Number of blades of a cluster.
     pub blades: Blades,
-    /// Nodes of the network that clusters are embedded in.
+    /// Number of nodes of the network in which clusters are embedded.
     pub nodes: u16,
-    /// Nodes of a rack.
+    /// Number of nodes per rack.
     pub rack_nodes: u16,
-    /// Where the blades of a cluster are.
+    /// Nodes that the blades of a cluster may use.
     pub scope: Scope,
     /// How accesses of a trace become arrivals.
     pub arrivals: Arrivals,
-    /// About how many accesses are simulated, of all clusters together.
+    /// Approximate number of simulated accesses, of all clusters together.
     pub messages: u64,
-    /// What was before this time of each trace is left out.
+    /// Start of the used part of each trace.
     pub from: Ns,
-    /// How much of each trace is used; `None` goes to its end.
+    /// Length of the used part; `None` extends to the end.
     pub length: Option<Ns>,
-    /// How many times faster machines are than those that were traced.
+    /// Speed of machines relative to the traced ones.
     pub speed: f64,
     /// Memory is spread over memory blades in blocks of this many KiB.
     pub block_kib: u64,
     /// Seed of every random draw.
     pub seed: u64,
-    /// Keys that are set over the scenario of the network.
+    /// Keys that override the network's scenario.
     pub settings: Vec<Setting>,
 }
 
@@ -100,7 +100,7 @@ impl Setup {
     ///
     /// # Errors
     ///
-    /// One line with the first number that is not.
+    /// One line with the first number that is out of range.
     pub fn check(&self) -> Result<(), Error> {
         within("embed", i64::from(self.nodes), &NODES)?;
         within("rack-nodes", i64::from(self.rack_nodes), &RACK_NODES)?;
@@ -123,7 +123,7 @@ impl Setup {
         }
     }
 
-    /// All of it, as flags.
+    /// All options as flags.
     pub(crate) fn words(&self) -> String {
         let plan = self.plan(0);
         let length = self.length.map_or_else(|| "to the end".to_owned(), |ns| ns.0.to_string());
@@ -147,7 +147,7 @@ impl Setup {
         words
     }
 
-    /// The machine that was traced.
+    /// Loads the traced machine.
     pub(crate) fn load(&self, trace: &Path) -> Result<Machine, InputError> {
         let part = Part { from: self.from, length: self.length, speed: self.speed };
         Machine::load(trace, part, Bytes(self.block_kib << 10))
@@ -155,7 +155,7 @@ impl Setup {
 }
 
 impl Request {
-    /// Replays the traces, and writes the completion times where they are asked for.
+    /// Replays the traces, and writes the completion times if requested.
     ///
     /// # Errors
     ///
@@ -213,7 +213,7 @@ impl Request {
         runner.run_all(&jobs, Expected::Runs { cost, runs: jobs.len() })
     }
 
-    /// What people call the traces.
+    /// Name of the traces for people.
     fn name(&self) -> String {
         let names = self.traces.iter().map(|path| path.display().to_string());
         names.collect::<Vec<_>>().join(" ")
@@ -244,7 +244,7 @@ pub(crate) fn link(gbps: u64) -> Result<BitsPerSecond, Error> {
     BitsPerSecond::from_gbps(gbps).map_err(|error| Error::Request(error.to_string()))
 }
 
-/// What a run came to, with all that its reader must know.
+/// The outcome of a run, with its caveats.
 pub(crate) fn outcome(
     plan: &Plan,
     replay: &Replay<'_>,
@@ -261,7 +261,7 @@ pub(crate) fn outcome(
     Outcome::of(plan, replay.embedding(), (offered, prefetched.clone()), topology, run)
 }
 
-/// A number of blades.
+/// Parses a number of blades.
 ///
 /// # Errors
 ///
@@ -271,7 +271,7 @@ pub fn blades(text: &str) -> Result<Blades, String> {
     Blades::of(count)
 }
 
-/// A time in ms, to the nanosecond.
+/// Parses a time in ms, to the nanosecond.
 ///
 /// # Errors
 ///
@@ -282,7 +282,7 @@ pub fn ms(text: &str) -> Result<Ns, String> {
     ns.ok_or_else(|| "allowed are 0 to 1000000000000".to_owned())
 }
 
-/// How many times faster machines are than those that were traced.
+/// Parses the speed of machines relative to the traced ones.
 ///
 /// # Errors
 ///

@@ -1,4 +1,5 @@
-//! Runs of the simulator, one or many, on threads. The results do not depend on the number.
+//! Runs of the simulator, one or many, on threads. The results do not depend on the number of
+//! threads.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -14,15 +15,15 @@ use crate::error::Error;
 use crate::face::{Expected, Face, Progress};
 use crate::selection::Selected;
 
-/// How the runs of an experiment go, and for whom.
+/// Execution of an experiment's runs, and its caller.
 pub struct Runner<'a> {
-    /// Most runs at once.
+    /// Largest number of concurrent runs.
     pub threads: usize,
-    /// Ends all runs when it is set. A run that fails sets it for the others.
+    /// Ends all runs when it is set. A failed run sets it for the others.
     pub interrupt: &'a AtomicBool,
-    /// Commit that the program is built from, where it is known.
+    /// Commit that the program is built from, if known.
     pub commit: Option<&'a str>,
-    /// The words of the command that repeats the experiment, without `ethermem`.
+    /// Words of the command that repeats the experiment, without `ethermem`.
     pub words: Vec<String>,
     /// Shows progress and notes.
     pub face: &'a dyn Face,
@@ -49,7 +50,7 @@ impl Runner<'_> {
         self.interrupt.load(Ordering::Relaxed)
     }
 
-    /// Runs one job on this thread, and shows how many of its messages have ended.
+    /// Runs one job on this thread, and shows how many of its messages have completed.
     pub(crate) fn run_one(
         &self,
         job: &Job<'_>,
@@ -60,8 +61,8 @@ impl Runner<'_> {
         job.run(self, messages, timeline, &*progress)
     }
 
-    /// Runs all jobs, in the order given, and returns their results in it. The first failure ends
-    /// the rest.
+    /// Runs all jobs in the given order, and returns their results in that order. The first failure
+    /// ends the rest.
     pub(crate) fn run_all(
         &self,
         jobs: &[Job<'_>],
@@ -70,8 +71,8 @@ impl Runner<'_> {
         self.run_each(jobs, expected, |_, result| result)
     }
 
-    /// As [`Runner::run_all`], but returns what `take` makes of each job's end, in the thread that
-    /// ran the job and as soon as it ended.
+    /// As [`Runner::run_all`], but calls `take` on each job's result, on the thread that ran the
+    /// job and as soon as it ended.
     pub(crate) fn run_each<T: Send>(
         &self,
         jobs: &[Job<'_>],
@@ -111,7 +112,7 @@ impl Runner<'_> {
     }
 }
 
-/// All results, or the first failure that was not forced by another one.
+/// All results, or the first failure that another one did not cause.
 fn all_or_first_failure<T>(
     results: impl Iterator<Item = Option<Result<T, Error>>>,
     runs: usize,
@@ -141,20 +142,20 @@ impl Expected {
 pub(crate) struct Job<'a> {
     pub(crate) fabric: &'static FabricEntry,
     pub(crate) scenario: &'a Scenario,
-    /// What people call the scenario.
+    /// Name of the scenario for people.
     pub(crate) scenario_name: &'a str,
-    /// What tells it from other runs of its fabric.
+    /// Label that distinguishes it from other runs of its fabric.
     pub(crate) label: String,
-    /// Repeats it.
+    /// Command that repeats it.
     pub(crate) command: String,
-    /// What it adds to the progress when it is done.
+    /// Amount that it adds to the progress.
     pub(crate) cost: u64,
-    /// Whether its result has the way of every message.
+    /// True if its result includes the path of every message.
     pub(crate) ways: bool,
 }
 
 impl<'a> Job<'a> {
-    /// What was selected, on `fabric`. The runner's command repeats it.
+    /// A job for the selection, on `fabric`. The runner's command repeats it.
     pub(crate) fn of(
         selected: &'a Selected,
         fabric: &'static FabricEntry,
@@ -196,17 +197,17 @@ impl<'a> Job<'a> {
     }
 }
 
-/// One run's share of the progress: runs say how many messages have ended since their start.
+/// One run's share of the progress: runs report how many messages have completed since their start.
 pub(crate) struct Share<'p> {
     progress: &'p dyn Progress,
     cost_per_message: f64,
-    /// Cost that the progress has of it.
+    /// Cost that was already added to the progress.
     done: AtomicU64,
 }
 
 impl<'p> Share<'p> {
-    /// The share of a run that costs `cost` for `messages`; each message costs one where their
-    /// number is unknown.
+    /// The share of a run that costs `cost` for `messages`; if their number is unknown, each
+    /// message costs one.
     pub(crate) fn of(progress: &'p dyn Progress, cost: u64, messages: Option<u64>) -> Share<'p> {
         let cost_per_message = messages.map_or(1.0, |messages| cost as f64 / messages as f64);
         Share { progress, cost_per_message, done: AtomicU64::new(0) }
@@ -219,7 +220,7 @@ impl<'p> Share<'p> {
     }
 }
 
-/// Threads that the machine runs at once.
+/// Default number of threads: as many as the machine runs at once.
 #[must_use]
 pub fn threads_default() -> usize {
     thread::available_parallelism().map_or(1, usize::from)

@@ -1,4 +1,4 @@
-//! Which messages run on which network.
+//! Selection of messages and their network.
 
 use std::path::{Path, PathBuf};
 
@@ -11,25 +11,25 @@ use ethermem_sim::workload::{InputError, TraceConfig, TraceFormat};
 use crate::error::Error;
 use crate::face::Face;
 
-/// Which messages run, on which network.
+/// Messages to run, and their network.
 #[derive(Clone, Debug, Default)]
 pub struct Selection {
-    /// A scenario's file, or the name of a scenario of the program.
+    /// Path of a scenario, or the name of a built-in one.
     pub scenario: Option<PathBuf>,
-    /// A trace whose messages run instead of the scenario's.
+    /// Trace whose messages run instead of the scenario's.
     pub trace: Option<PathBuf>,
-    /// How the trace is written; `None` goes by its extension.
+    /// Format of the trace; `None` selects it by its extension.
     pub trace_format: Option<TraceFormat>,
     /// Seed of every random draw; `None` is the scenario's.
     pub seed: Option<u64>,
-    /// Keys that are set over the scenario's file.
+    /// Keys that override the scenario's.
     pub settings: Vec<Setting>,
 }
 
-/// A scenario with its changes, and what people call it.
+/// A scenario with its changes, and its name for people.
 pub(crate) struct Selected {
     pub(crate) scenario: Scenario,
-    /// The scenario or trace, as it was given.
+    /// The scenario or trace as given.
     pub(crate) name: String,
 }
 
@@ -52,7 +52,7 @@ impl Selection {
         Ok(Selected { scenario, name })
     }
 
-    /// The table `[compare]` of the scenario, where it has one, and what people call the scenario.
+    /// The table `[compare]` of the scenario, if it has one, and the scenario's name for people.
     pub(crate) fn comparison(
         &self,
         face: &dyn Face,
@@ -69,7 +69,7 @@ impl Selection {
         Ok(Some((file.display().to_string(), comparison)))
     }
 
-    /// These arguments as they were given.
+    /// These arguments as given.
     pub(crate) fn words(&self) -> Vec<String> {
         let mut words: Vec<String> = Vec::new();
         words.extend(self.scenario.iter().map(|path| path.display().to_string()));
@@ -87,7 +87,7 @@ impl Selection {
         words
     }
 
-    /// What `--set` says of a run, and not of a comparison.
+    /// Settings of `--set` that concern a run, not a comparison.
     pub(crate) fn settings_of_scenario(&self) -> Vec<String> {
         let of_scenario = |set: &&Setting| !set.key().starts_with("compare.");
         self.settings.iter().filter(of_scenario).map(ToString::to_string).collect()
@@ -104,13 +104,13 @@ impl Selection {
 }
 
 impl Selected {
-    /// What tells its runs from those of another scenario.
+    /// Label that distinguishes its runs from those of another scenario.
     pub(crate) fn label(&self) -> String {
         label_of(&self.name)
     }
 }
 
-/// Notes that a file of the program's own is taken, where `file` does not exist.
+/// Notes that a built-in file is used, if `file` does not exist.
 pub fn note_shipped(file: &Path, face: &dyn Face) {
     if let Some((path, _)) = shipped(file) {
         let file = file.display();
@@ -118,7 +118,7 @@ pub fn note_shipped(file: &Path, face: &dyn Face) {
     }
 }
 
-/// The fabric of a name.
+/// The fabric with this name.
 ///
 /// # Errors
 ///
@@ -127,7 +127,7 @@ pub fn fabric(name: &str) -> Result<&'static FabricEntry, String> {
     registry::find(name).ok_or_else(|| format!("allowed are {}", FABRIC_NAMES.join(", ")))
 }
 
-/// The trace format of a name.
+/// The trace format with this name.
 ///
 /// # Errors
 ///
@@ -140,7 +140,7 @@ pub fn trace_format(name: &str) -> Result<TraceFormat, String> {
     })
 }
 
-/// A rate that a link may have.
+/// Parses an allowed link rate in Gb/s.
 ///
 /// # Errors
 ///

@@ -10,16 +10,16 @@ use crate::error::Error;
 use crate::runner::{Job, Runner};
 use crate::selection::Selection;
 
-/// Which messages run on which fabric, and the files that the run writes.
+/// Messages, fabric, and output files.
 #[derive(Clone)]
 pub struct Request {
     /// The messages, and the network of the scenario.
     pub selection: Selection,
-    /// The fabric; the scenario's where it is `None`.
+    /// Fabric; the scenario's if `None`.
     pub fabric: Option<&'static FabricEntry>,
-    /// Parquet file of every message.
+    /// Parquet file for every message.
     pub messages: Option<PathBuf>,
-    /// Timeline of messages, links and grants.
+    /// Timeline file of messages, links and grants.
     pub perfetto: Option<PathBuf>,
 }
 

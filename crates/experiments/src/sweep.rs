@@ -1,4 +1,4 @@
-//! The points of a sweep: what its journal has is not run again.
+//! The points of a sweep; points in its journal are not rerun.
 
 use std::path::{Path, PathBuf};
 
@@ -11,24 +11,24 @@ use crate::face::Expected;
 use crate::runner::{Job, Runner};
 use crate::selection::note_shipped;
 
-/// Which points run, and where their results go.
+/// Sweep to run, and destination of its results.
 #[derive(Clone, Debug)]
 pub struct Request {
-    /// The sweep's file, or the name of a sweep of the program.
+    /// Path of a sweep, or the name of a built-in one.
     pub sweep: PathBuf,
-    /// Keys that are set over the scenario of all points.
+    /// Keys that override the scenario's for all points.
     pub settings: Vec<Setting>,
-    /// Parquet file of the results. Its journal lies beside it.
+    /// Parquet file for the results. Its journal is beside it.
     pub out: PathBuf,
 }
 
 /// A sweep whose journal is open.
 pub struct Opened(Session);
 
-/// What a sweep came to.
+/// Result of a sweep.
 pub struct Outcome {
     axes: Vec<String>,
-    /// The seeds of each place together.
+    /// Statistics of each place over its seeds.
     pub summaries: Vec<Summary>,
 }
 
@@ -45,13 +45,13 @@ impl Request {
 }
 
 impl Opened {
-    /// The file that keeps finished points.
+    /// The file that stores finished points.
     #[must_use]
     pub fn journal(&self) -> &Path {
         self.0.journal()
     }
 
-    /// Runs the points that the journal does not have, and writes the results.
+    /// Runs the points that the journal lacks, and writes the results.
     ///
     /// # Errors
     ///
@@ -84,7 +84,7 @@ impl Opened {
         }
     }
 
-    /// Notes what the journal has.
+    /// Notes how many points the journal has.
     fn note_finished(&self, missing: usize, runner: &Runner<'_>) {
         let session = &self.0;
         let total = session.sweep().points.len();

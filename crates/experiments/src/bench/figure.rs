@@ -1,4 +1,4 @@
-//! Pools by the points of a scenario, with published values beside.
+//! Pools by the points of a scenario, with published values beside them.
 
 use std::path::{Path, PathBuf};
 
@@ -17,10 +17,10 @@ use crate::folder::{Folder, origin};
 use crate::runner::Runner;
 use crate::selection::note_shipped;
 
-/// Heads of columns, which of them are text, and rows.
+/// Column heads, indices of text columns, and rows.
 type Cells = (Vec<String>, Vec<usize>, Vec<Vec<String>>);
 
-/// What the points came to. It serializes to its rows.
+/// Results of the points. It serializes to its rows.
 pub struct Outcome {
     plan: Plan,
     rows: Vec<Planned>,
@@ -33,8 +33,8 @@ impl Serialize for Outcome {
     }
 }
 
-/// Runs every point of the scenario on every pool, with `over` set over its settings. The page
-/// that goes to `out` is made and not yet written: see [`Outcome::write`].
+/// Runs every point of the scenario on every pool, with settings overridden by `over`. The page for
+/// `out` is made but not yet written: see [`Outcome::write`].
 ///
 /// # Errors
 ///
@@ -58,13 +58,13 @@ pub fn run(
 }
 
 impl Outcome {
-    /// The rows for people, and how near they are to what was published.
+    /// The rows for people, and their deviation from the published values.
     #[must_use]
     pub fn text(&self, style: TableStyle) -> String {
         text(&self.plan.figure, &self.rows, style)
     }
 
-    /// Writes the page, where one is asked for, and returns its path.
+    /// Writes the page, if one was requested, and returns its path.
     ///
     /// # Errors
     ///
@@ -87,7 +87,7 @@ fn text(figure: &Head, rows: &[Planned], style: TableStyle) -> String {
     table.render(style) + &verdicts(rows).iter().map(|line| line.clone() + "\n").collect::<String>()
 }
 
-/// Which pools are as near to the published values as was asked.
+/// Which pools meet the requested deviation from the published values.
 fn verdicts(rows: &[Planned]) -> Vec<String> {
     let mut lines = Vec::new();
     for pool in pools(rows) {
@@ -174,7 +174,7 @@ fn beside_published(rows: &[Planned]) -> Cells {
     (heads(&header), vec![0, 1], rows.iter().map(row).collect())
 }
 
-/// A row for each pool, mean, median and 99th percentile of each point beside one another.
+/// A row for each pool, with mean, median and 99th percentile of each point side by side.
 fn by_pool(rows: &[Planned]) -> Cells {
     let pools = pools(rows);
     let of = |pool: &str| -> Vec<&Planned> { rows.iter().filter(|row| row.pool == pool).collect() };
@@ -272,7 +272,7 @@ fn page(plan: &Plan, rows: &[Planned], runner: &Runner<'static>) -> ReportInput 
     }
 }
 
-/// Each pool in a panel of its own, ours beside what was published.
+/// Each pool in its own panel, our values beside the published ones.
 fn bars(plan: &Plan, rows: &[Planned], axis: &str) -> Plot {
     let categories: Vec<String> = plan.point.iter().map(|point| point.name.clone()).collect();
     let panel = |pool: &str| {

@@ -1,4 +1,4 @@
-//! Single operations, by length and by how many are in flight.
+//! Single operations, by length and by number of operations in flight.
 
 use ethermem_bench::micro::{self, MicroConfig, MicroOp, MicroResult};
 use ethermem_sim::output::{TableStyle, TextTable};
@@ -7,28 +7,28 @@ use super::chosen;
 use crate::error::Error;
 use crate::runner::Runner;
 
-/// Length of reads and writes where none is given.
+/// Default length of reads and writes in bytes.
 const BYTES: u64 = 64;
 
-/// Which points are measured: all of each list by all of the others.
+/// Measured points: every combination of the lists' entries.
 #[derive(Clone, Debug)]
 pub struct Request {
     /// URLs of pools.
     pub pools: Vec<String>,
-    /// What is done.
+    /// Measured operations.
     pub ops: Vec<MicroOp>,
-    /// Lengths; those of the operation, or 64 B, where the list is empty.
+    /// Lengths in bytes; the operation's own, or 64 B, if the list is empty.
     pub bytes: Vec<u64>,
-    /// How many operations are in flight at once.
+    /// Numbers of operations in flight.
     pub depth: Vec<u32>,
-    /// How many are measured of each point; a tenth as many go before.
+    /// Number of measured operations per point; a tenth as many are warm-up.
     pub operations: u64,
     /// Seed of every random draw.
     pub seed: u64,
 }
 
 impl Request {
-    /// Measures every point, in the order in which the lists have them.
+    /// Measures every point, in the order of the lists.
     ///
     /// # Errors
     ///

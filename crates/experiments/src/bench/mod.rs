@@ -1,4 +1,4 @@
-//! How long operations on a pool take.
+//! Measurements of operations on pools.
 
 pub mod figure;
 pub mod micro;
@@ -10,7 +10,7 @@ use crate::error::Error;
 use crate::runner::Runner;
 
 impl Error {
-    /// What a measurement's failure is to the person whose command the runner repeats.
+    /// The error of a measurement, for the caller whose command the runner repeats.
     fn of_bench(error: &BenchError, runner: &Runner<'_>) -> Error {
         match error {
             BenchError::Interrupted => Error::Interrupted("while measuring".to_owned()),
@@ -22,7 +22,7 @@ impl Error {
     }
 }
 
-/// A line for each way to a node that was chosen, once.
+/// A line for each chosen transport to a node, each once.
 fn chosen<'r>(of: impl Iterator<Item = (&'r String, &'r Option<String>)>) -> String {
     let mut lines: Vec<String> = Vec::new();
     for (pool, choice) in of {

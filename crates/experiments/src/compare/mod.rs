@@ -19,32 +19,32 @@ use crate::face::Expected;
 use crate::runner::{Job, Runner};
 use crate::selection::Selection;
 
-/// Which messages run on which fabrics, and how they are measured.
+/// Messages, fabrics, and the method of measurement.
 #[derive(Clone)]
 pub struct Request {
     /// The messages, and the network of the scenario.
     pub selection: Selection,
-    /// The fabrics, in the order of the results; those of the scenario's table `[compare]` where
-    /// the list is empty.
+    /// Fabrics, in the order of the results; those of the scenario's table `[compare]` if the list
+    /// is empty.
     pub fabrics: Vec<&'static FabricEntry>,
-    /// How the points of a scenario are measured.
+    /// Method of measuring a scenario's points.
     pub method: Method,
-    /// Names of experiments of the scenario's table `[compare]`; all where the list is empty.
+    /// Names of experiments of the scenario's table `[compare]`; all if the list is empty.
     pub experiments: Vec<String>,
-    /// Folder of a page of tables and figures.
+    /// Folder for a page of tables and figures.
     pub out: Option<PathBuf>,
 }
 
-/// How the points of a scenario are measured.
+/// Method of measuring a scenario's points.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Method {
-    /// Every message runs to its end, and is held against its time alone.
+    /// Every message runs to its end, and is compared with its unloaded latency.
     Steady,
-    /// As the published values were made, by the scenario's table `[compare.published]`.
+    /// The method of the published values, from the scenario's table `[compare.published]`.
     Published,
 }
 
-/// What a comparison came to. It serializes to its rows.
+/// Result of a comparison. It serializes to its rows.
 pub struct Outcome {
     rows: Rows,
     page: Option<Page>,
@@ -53,20 +53,20 @@ pub struct Outcome {
 /// The rows of a comparison.
 #[derive(Debug)]
 pub enum Rows {
-    /// One workload, a run a fabric.
+    /// One workload, a run per fabric.
     One(Vec<RunResult>),
     /// The points of a table `[compare]`.
     Points {
-        /// A fabric at a point.
+        /// Results of the fabrics at the points.
         rows: Vec<Compared>,
-        /// The fabric that the others are held against.
+        /// Fabric with which the others are compared.
         baseline: &'static str,
     },
     /// The points by the published method.
     Published {
-        /// A fabric at a point.
+        /// Results of the fabrics at the points.
         rows: Vec<ByMethod>,
-        /// The method.
+        /// Method of measurement.
         method: PublishedMethod,
     },
 }
@@ -82,7 +82,7 @@ impl Serialize for Outcome {
 }
 
 impl Outcome {
-    /// The rows.
+    /// The rows of the comparison.
     #[must_use]
     pub fn rows(&self) -> &Rows {
         &self.rows
@@ -98,7 +98,7 @@ impl Outcome {
         }
     }
 
-    /// Writes the page, where one is asked for, and returns its path.
+    /// Writes the page, if one was requested, and returns its path.
     ///
     /// # Errors
     ///
@@ -110,7 +110,7 @@ impl Outcome {
 }
 
 impl Request {
-    /// Runs the comparison. The page is made and not yet written: see [`Outcome::write`].
+    /// Runs the comparison. The page is made but not yet written: see [`Outcome::write`].
     ///
     /// # Errors
     ///
@@ -139,7 +139,7 @@ impl Request {
         self.one_point(runner)
     }
 
-    /// One workload: that of a scenario without a table `[compare]`, or a trace.
+    /// Runs one workload: a scenario without a table `[compare]`, or a trace.
     fn one_point(&self, runner: &Runner<'_>) -> Result<Outcome, Error> {
         let selected = self.selection.read(runner.face)?;
         let scenario = &selected.scenario;
@@ -162,7 +162,7 @@ impl Request {
         Ok(Outcome { rows: Rows::One(results), page })
     }
 
-    /// Leaves the experiments that are asked for.
+    /// Keeps only the requested experiments.
     fn retain_experiments(&self, comparison: &mut Comparison) -> Result<(), Error> {
         if self.experiments.is_empty() {
             return Ok(());
@@ -189,8 +189,8 @@ fn compared(result: &RunResult) -> Compared {
     Compared { place, load_asked: None, same_messages: result.clone(), own_blocks: None }
 }
 
-/// What the others are held against: the scenario's own fabric, or the first where it is not
-/// compared.
+/// The fabric with which the others are compared: the scenario's own, or the first if that is not
+/// among them.
 fn baseline_of(
     own: &'static FabricEntry,
     compared: &[&'static FabricEntry],

@@ -11,7 +11,7 @@ use super::{Method, Outcome, Request};
 use crate::folder::{Folder, origin};
 use crate::runner::Runner;
 
-/// A page that is made, and the folder that was made for it before the runs.
+/// A finished page, and the folder that was made for it before the runs.
 pub(super) struct Page {
     folder: Folder,
     input: ReportInput,
@@ -25,12 +25,12 @@ impl Page {
 }
 
 impl Request {
-    /// The folder of the page, where one is asked for.
+    /// Folder of the page, if one was requested.
     pub(super) fn folder(&self) -> Result<Option<Folder>, OutputError> {
         self.out.as_deref().map(Folder::prepare).transpose()
     }
 
-    /// The page that `make` makes, where there is a folder for one.
+    /// The page from `make`, if there is a folder for it.
     pub(super) fn page(
         &self,
         folder: Option<Folder>,
@@ -53,7 +53,7 @@ impl Request {
         Some(Page { folder, input: ReportInput { title, origin, ..made } })
     }
 
-    /// Repeats these experiments into a folder of this name.
+    /// Command that repeats these experiments into a folder with this name.
     fn repeat(&self, experiments: &[&str], id: &str) -> String {
         let mut words = vec!["compare".to_owned()];
         words.extend(self.selection.words());

@@ -18,7 +18,7 @@ use crate::error::Error;
 use crate::face::Expected;
 use crate::runner::{Job, Runner};
 
-/// A run of the comparison: which row it belongs to, and how its load is counted.
+/// A run of the comparison: its row, and how its load is counted.
 struct Run {
     experiment: usize,
     point: usize,
@@ -52,7 +52,7 @@ fn seed_of(runs: &[Run]) -> u64 {
     runs.first().map_or(0, |run| run.scenario.run.seed)
 }
 
-/// Those asked for, or else the scenario's.
+/// The requested fabrics, or else the scenario's.
 pub(super) fn fabrics_of<'a>(
     request: &'a Request,
     comparison: &'a Comparison,
@@ -61,7 +61,7 @@ pub(super) fn fabrics_of<'a>(
     if asked.is_empty() { &comparison.fabrics } else { asked }
 }
 
-/// A fabric at a point, with the value that was published of it.
+/// A fabric at a point, with its published value.
 pub(super) fn place(
     comparison: &Comparison,
     experiment: &Experiment,
@@ -79,8 +79,8 @@ pub(super) fn place(
     }
 }
 
-/// All fabrics of a point side by side; the scenario's own fabric has its load in its own blocks
-/// anyway.
+/// All fabrics of a point side by side; the scenario's own fabric always has its load in its own
+/// blocks.
 fn runs_of(comparison: &Comparison, fabrics: &[&'static FabricEntry]) -> Vec<Run> {
     let mut runs = Vec::new();
     for (experiment, of) in comparison.experiments.iter().enumerate() {
@@ -103,7 +103,7 @@ fn runs_of(comparison: &Comparison, fabrics: &[&'static FabricEntry]) -> Vec<Run
     runs
 }
 
-/// Runs everything, the longest first, so that no thread ends up alone with it.
+/// Runs everything, the longest run first, so that no thread is left with it at the end.
 fn run_points(
     request: &Request,
     runner: &Runner<'_>,
@@ -133,7 +133,7 @@ fn run_points(
     Ok(placed.into_values().collect())
 }
 
-/// Repeats one run alone.
+/// Command that repeats one run alone.
 fn command(request: &Request, name: &str, point: &ComparedPoint, run: &Run) -> String {
     let mut words = vec!["sim".to_owned(), name.to_owned()];
     let mut set = request.selection.settings_of_scenario();
@@ -173,7 +173,7 @@ fn rows_of(
     Ok(rows)
 }
 
-/// Where a rival is not behind, first; then every point; then what must be said.
+/// Points where a rival is not behind come first; then every point; then caveats.
 pub(super) fn text(rows: &[Compared], baseline: &str, style: TableStyle) -> String {
     let leads = leads(rows, baseline);
     let mut text = if leads.is_empty() {
@@ -194,7 +194,7 @@ pub(super) fn text(rows: &[Compared], baseline: &str, style: TableStyle) -> Stri
     text
 }
 
-/// Whether the fabrics come in the published order, where anything was published.
+/// Whether the fabrics are in the published order, if anything was published.
 pub(super) fn order_lines(order: &Order) -> String {
     let lines = order.lines();
     lines.iter().filter(|_| order.pairs > 0).map(|line| format!("{line}\n")).collect()

@@ -69,7 +69,7 @@ pub(super) fn run(
     Ok(Outcome { rows: Rows::Published { rows, method: method.clone() }, page })
 }
 
-/// Every fabric at every point, its seeds one after the other.
+/// Every fabric at every point, with consecutive seeds.
 fn runs_of(
     request: &Request,
     comparison: &Comparison,

@@ -1,11 +1,11 @@
-//! What in a machine costs latency, for people.
+//! A machine's latency problems, for people.
 
 use std::fmt::Write;
 
 use ethermem_node::doctor::Finding;
 use ethermem_sim::output::{TableStyle, TextTable};
 
-/// What is found in a line each; below, what each cost is and how to be rid of it.
+/// One line per finding, followed by the costs and remedies.
 #[must_use]
 pub fn table(findings: &[Finding], style: TableStyle) -> String {
     let row = |finding: &Finding| {

@@ -1,22 +1,22 @@
-//! Every limit of what people ask for, as the code has it.
+//! Every limit of requests, as defined in the code.
 
 use ethermem_sim::output::{TableStyle, TextTable};
 use serde::Serialize;
 
-/// A limit of what people ask for.
+/// A limit of requests.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Limit {
     /// Name of the limit.
     pub limit: &'static str,
-    /// The least that can be asked for.
+    /// Smallest allowed value.
     pub least: u64,
-    /// The most that can be asked for.
+    /// Largest allowed value.
     pub most: u64,
-    /// Unit of both.
+    /// Unit of both values.
     pub unit: &'static str,
-    /// What is limited.
+    /// Quantity that is limited.
     pub what: &'static str,
-    /// What a request beyond the limit ends with.
+    /// Error of a request beyond the limit.
     pub beyond: &'static str,
 }
 
@@ -30,7 +30,7 @@ const fn limit(
     Limit { limit, least: range[0], most: range[1], unit, what, beyond }
 }
 
-/// Every limit. `docs/reference/limits.md` shows this list, and the conformance matrix tries each
+/// Every limit. `docs/reference/limits.md` shows this list, and the conformance matrix tests each
 /// limit from it.
 pub static LIMITS: [Limit; 14] = [
     limit(

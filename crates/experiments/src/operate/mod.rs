@@ -1,4 +1,4 @@
-//! Memory nodes and servers as their operators see them.
+//! Memory nodes and servers, for their operators.
 
 pub mod doctor;
 pub mod limits;

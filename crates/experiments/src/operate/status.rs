@@ -1,4 +1,4 @@
-//! How a memory node is, for people.
+//! The state of a memory node, for people.
 
 use std::collections::BTreeMap;
 
@@ -55,7 +55,7 @@ fn tenant_row(tenant: &TenantStatus) -> Vec<String> {
     ]
 }
 
-/// Those that are not zero.
+/// Text of the counters that are not zero.
 fn counts(counts: &BTreeMap<String, u64>) -> String {
     let some = counts.iter().filter(|&(_, &count)| count > 0);
     let some: Vec<String> = some.map(|(name, count)| format!("{count} {name}")).collect();

@@ -1,4 +1,4 @@
-//! What a network would cost a program whose memory is remote.
+//! The cost of a network for a program whose memory is remote.
 
 use std::path::PathBuf;
 use std::process::ExitStatus;
@@ -17,59 +17,59 @@ use crate::error::Error;
 use crate::folder::Folder;
 use crate::runner::Runner;
 
-/// The paper's shares (OSDI'16, Figure 4).
+/// The paper's fractions of local memory (OSDI'16, Figure 4).
 const GRID_SHARES: [f64; 5] = [0.10, 0.25, 0.50, 0.75, 1.0];
-/// The loss that the paper lets a network cost (OSDI'16, Table 3).
+/// Largest slowdown that the paper allows a network to cost (OSDI'16, Table 3).
 pub(super) const LOSS_MAX: f64 = 1.05;
 
-/// Which program is given the times of which networks.
+/// A program, and networks whose delays it experiences.
 #[derive(Clone, Debug)]
 pub struct Request {
-    /// The program.
+    /// Program to run.
     pub program: Program,
-    /// Private memory of the program that stays local. All are tried.
+    /// Amounts of the program's private memory that stay local. All are tried.
     pub local: Vec<Share>,
-    /// The networks. All are tried.
+    /// Networks. All are tried.
     pub networks: Networks,
-    /// Whether the latencies, rates and shares of the OSDI'16 study are tried where none are given.
+    /// True to try the latencies, rates and fractions of the OSDI'16 study if none are given.
     pub grid: bool,
-    /// Runs with delays, and as many without.
+    /// Number of runs with delays, and of runs without.
     pub repeats: u32,
-    /// Folder of a page of tables and figures.
+    /// Folder for a page of tables and figures.
     pub out: Option<PathBuf>,
 }
 
-/// What networks cost the program.
+/// Cost of networks for the program.
 #[derive(Debug, Serialize)]
 pub struct Report {
-    /// The program, as a shell reads it.
+    /// Command of the program, quoted for a shell.
     pub program: String,
-    /// The most that it holds.
+    /// Peak memory of the program in bytes.
     pub peak_bytes: u64,
-    /// How long it takes with all of its memory local.
+    /// Duration in seconds with all of its memory local.
     pub local_seconds: f64,
-    /// Share by share, each with the networks in the order in which they were asked for.
+    /// Results by fraction, each with the networks in the order of the request.
     pub emulations: Vec<Emulation>,
-    /// Share by share.
+    /// Results by fraction.
     pub cheapest: Vec<Cheapest>,
 }
 
 /// The slowest network whose mean slowdown is within 5 %.
 #[derive(Debug, PartialEq, Serialize)]
 pub struct Cheapest {
-    /// Share of the peak that is local.
+    /// Fraction of the peak that is local.
     pub local_share: f64,
-    /// None when no network that was tried is fast enough.
+    /// Name of the network; `None` if no tried network is fast enough.
     pub network: Option<String>,
-    /// What it costs.
+    /// Its slowdown.
     pub slowdown: Option<Estimate>,
-    /// Whether the whole interval is within 5 %; none without an interval.
+    /// True if the whole interval is within 5 %; `None` without an interval.
     pub interval_within: Option<bool>,
 }
 
 impl Request {
-    /// Runs the program with the delays of every network at every share, and writes the page where
-    /// one is asked for.
+    /// Runs the program with the delays of every network at every fraction, and writes the page if
+    /// one was requested.
     ///
     /// # Errors
     ///
@@ -104,11 +104,11 @@ impl Request {
         Ok(report)
     }
 
-    /// Runs the program once, on the one network and with the one share that are asked for.
+    /// Runs the program once, with the one requested network and fraction.
     ///
     /// # Errors
     ///
-    /// When there are several networks or shares, or when the program's memory cannot be served.
+    /// When there are several networks or fractions, or when the program's memory cannot be served.
     pub fn once(&self) -> Result<(ExitStatus, DelayedRun), Error> {
         let tried = self.networks.list(self.grid)?;
         let (local, network) = match (&self.local[..], &tried[..]) {
@@ -135,7 +135,7 @@ impl Request {
     }
 }
 
-/// One run with delays, for people.
+/// Table of one run with delays, for people.
 #[must_use]
 pub fn once_table(run: &DelayedRun, style: TableStyle) -> String {
     let rows = vec![
@@ -150,8 +150,8 @@ pub fn once_table(run: &DelayedRun, style: TableStyle) -> String {
     TextTable { header: &header, text_columns: &[0], optional_columns: &[], rows }.render(style)
 }
 
-/// For each share, the network of the lowest rate, and of those the one of the longest latency,
-/// that keeps the mean loss within [`LOSS_MAX`].
+/// For each fraction, the network that keeps the mean loss within [`LOSS_MAX`] and has the lowest
+/// rate and, among those, the longest latency.
 fn cheapest(emulations: &[Emulation], tried: &[Tried]) -> Vec<Cheapest> {
     emulations
         .chunks(tried.len())

@@ -1,5 +1,5 @@
-//! The page of `ethermem emulate --out`: what Figures 2 to 6 and Table 3 of the OSDI'16 study show
-//! of its programs, of one program.
+//! The page of `ethermem emulate --out`: Figures 2 to 6 and Table 3 of the OSDI'16 study for one
+//! program.
 
 use ethermem_pager::{Emulation, correlation};
 use ethermem_sim::report::{
@@ -16,7 +16,7 @@ use super::pictures::{
 use crate::folder::origin;
 use crate::runner::Runner;
 
-/// One network at one share.
+/// One network at one fraction of local memory.
 type Point<'r> = (&'r Tried, &'r Emulation);
 
 pub(super) fn page(
@@ -181,7 +181,7 @@ fn swap(points: &[Point<'_>], command: &str) -> Option<Figure> {
     by_swap(panels, caption, command)
 }
 
-/// A panel for each rate, in it a series for each latency.
+/// A panel for each rate, with a series for each latency.
 fn panels_of_rates(
     points: &[Point<'_>],
     place: impl Fn(&Emulation) -> (f64, f64),

@@ -1,7 +1,6 @@
 //! Programs that know nothing of remote memory: run, profiled, emulated and studied.
 //!
-//! A program's end is its own: where one that should be measured fails, the experiment ends with
-//! [`Error::Ended`].
+//! If a measured program fails, the experiment ends with [`Error::Ended`] and the program's status.
 
 pub mod emulate;
 mod grid_page;
@@ -20,29 +19,29 @@ use ethermem_pager::Local;
 
 use crate::error::Error;
 
-/// Runs with delays, and as many without, that may be asked for.
+/// Allowed number of runs with delays, and of runs without.
 pub const REPEATS: RangeInclusive<i64> = 1..=1000;
 
 /// A program that runs with a part of its memory remote.
 #[derive(Clone, Debug)]
 pub struct Program {
-    /// The program and its arguments.
+    /// Program and arguments.
     pub words: Vec<OsString>,
-    /// Whether pages are brought along that no thread waits for.
+    /// True if pages are prefetched.
     pub prefetch: bool,
 }
 
-/// Memory that may be local: bytes, or a share.
+/// Memory that may be local: bytes, or a fraction.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Share {
     /// This many bytes.
     Bytes(u64),
-    /// A share, 0 to 1, of the most that the program holds.
+    /// A fraction, 0 to 1, of the program's peak.
     Of(f64),
 }
 
 impl Share {
-    /// What may be local where a share is of what the program holds at the time.
+    /// Local memory, where a fraction is of what the program holds at the time.
     pub(crate) fn at_the_time(self) -> Local {
         match self {
             Share::Bytes(bytes) => Local::Bytes(bytes),
@@ -53,7 +52,7 @@ impl Share {
 }
 
 const ALLOWED: &str = "a size such as 64MiB, or a share of 1% to 100%";
-/// With less local memory, a program does nothing but wait for pages.
+/// With less local memory in bytes, a program does nothing but wait for pages.
 const SMALLEST_BYTES: u64 = 1 << 20;
 
 impl std::str::FromStr for Share {
@@ -74,7 +73,7 @@ impl std::str::FromStr for Share {
     }
 }
 
-/// Memory that a program holds.
+/// Parses an amount of memory that a program holds, in bytes.
 ///
 /// # Errors
 ///
@@ -87,11 +86,11 @@ pub fn held(text: &str) -> Result<u64, String> {
     }
 }
 
-/// Checks that there may be such a file.
+/// Checks that such a file can be created.
 ///
 /// # Errors
 ///
-/// When its folder is missing, or when it is a folder itself.
+/// When its folder is missing, or when the path is a folder.
 pub fn can_be_written(path: &Path) -> Result<(), Error> {
     if path.is_dir() {
         return Err(Error::Request(format!("cannot write {}: is a directory", path.display())));
@@ -111,7 +110,7 @@ fn left_out(which: &[String]) -> impl Iterator<Item = Vec<String>> {
     which.iter().map(|which| vec!["ran by itself".to_owned(), which.clone()])
 }
 
-/// Bytes as people read them.
+/// An amount of bytes for people.
 fn size(bytes: u64) -> String {
     ByteSize(bytes).display().iec().to_string()
 }

@@ -1,4 +1,4 @@
-//! The networks whose times a program is given.
+//! The networks whose delays a program experiences.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -13,22 +13,22 @@ use crate::error::Error;
 const GRID_LATENCIES_US: [f64; 4] = [1.0, 3.0, 5.0, 10.0];
 const GRID_GBPS: [f64; 3] = [10.0, 40.0, 100.0];
 
-/// Which networks are tried: all latencies with all rates, or the times of a file.
+/// Networks to try: all latencies with all rates, or the times of a file.
 #[derive(Clone, Debug)]
 pub struct Networks {
-    /// From a fault to the first byte of its page.
+    /// Times from a fault to the first byte of its page, in microseconds.
     pub latencies_us: Vec<f64>,
-    /// Data rates. Without one, bytes take no time.
+    /// Data rates in Gb/s. If the list is empty, bytes take no time.
     pub gbps: Vec<f64>,
-    /// File of completion times, which a replay writes.
+    /// File of completion times, as a replay writes it.
     pub latency_from: Option<PathBuf>,
-    /// The fabric of that file, when it has several.
+    /// Fabric in that file, if it has several.
     pub fabric: Option<String>,
-    /// Seed of what is drawn.
+    /// Seed of the draws.
     pub seed: u64,
 }
 
-/// A latency in microseconds.
+/// Parses a latency in microseconds.
 ///
 /// # Errors
 ///
@@ -37,7 +37,7 @@ pub fn latency(text: &str) -> Result<f64, String> {
     between(text, 0.0, 1e6)
 }
 
-/// A data rate in Gb/s.
+/// Parses a data rate in Gb/s.
 ///
 /// # Errors
 ///
@@ -53,7 +53,7 @@ fn between(text: &str, low: f64, high: f64) -> Result<f64, String> {
     }
 }
 
-/// A network, with what the cheapest is chosen by.
+/// A network, with the properties by which the cheapest is chosen.
 pub(crate) struct Tried {
     pub(crate) network: Network,
     pub(crate) latency_us: Option<f64>,
@@ -61,7 +61,7 @@ pub(crate) struct Tried {
 }
 
 impl Networks {
-    /// The networks to be tried, those of the paper for a `grid` that names none.
+    /// The networks to try; those of the paper if `grid` is set and none is named.
     pub(crate) fn list(&self, grid: bool) -> Result<Vec<Tried>, Error> {
         if let Some(path) = &self.latency_from {
             return Ok(vec![drawn(path, self.fabric.as_deref(), self.seed)?]);

@@ -1,4 +1,4 @@
-//! What the pages of `emulate` and `study` have in common.
+//! Parts that the pages of `emulate` and `study` share.
 
 use ethermem_pager::{Emulation, Estimate};
 use ethermem_sim::report::{
@@ -7,7 +7,7 @@ use ethermem_sim::report::{
 
 use super::emulate::LOSS_MAX;
 
-/// How a slowdown is to be read, for the foot of a page.
+/// Definition of the slowdown, for the foot of a page.
 pub(super) const SLOWDOWN: &str = "The slowdown is the program's time with the delays of a network \
     over its time with the same share of its memory local and no delays, in runs that follow each \
     other. A mean is the geometric one of all pairs, an interval is of 95 % (Student's t of the \
@@ -22,7 +22,7 @@ pub(super) fn slowdown_axis() -> Axis {
     Axis::slowdown("Slowdown")
 }
 
-/// What the study allows a network to cost, as a line across a picture.
+/// Slowdown that the study allows, as a line across a picture.
 pub(super) fn loss_mark() -> Mark {
     Mark { label: "5 % loss".to_owned(), value: LOSS_MAX }
 }
@@ -35,7 +35,7 @@ pub(super) fn percent(share: f64) -> String {
     format!("{} %", share_name(share))
 }
 
-/// Values in order of appearance, each once.
+/// Distinct values in order of appearance.
 pub(super) fn distinct<T: PartialEq>(values: impl Iterator<Item = T>) -> Vec<T> {
     let mut found = Vec::new();
     for value in values {
@@ -46,13 +46,13 @@ pub(super) fn distinct<T: PartialEq>(values: impl Iterator<Item = T>) -> Vec<T> 
     found
 }
 
-/// A share in percent, as short as it is exact.
+/// A fraction in percent, as short as it is exact.
 pub(super) fn share_name(share: f64) -> String {
-    // A hundredth of a percent is less than any program's peak can be cut to.
+    // A hundredth of a percent is less than the granularity of any program's peak.
     format!("{}", (share * 10_000.0).round() / 100.0)
 }
 
-/// Lines, without series that have no point and panels that have no series; none without either.
+/// A line figure, without empty series and panels; `None` if nothing is left.
 pub(super) fn lines(
     id: &str,
     (title, caption): (&str, &str),
@@ -91,24 +91,24 @@ pub(super) fn table(columns: &[&str], text: usize, rows: Vec<Vec<String>>) -> Da
     }
 }
 
-/// Slowdowns by swap bandwidth.
+/// A figure of slowdowns by swap bandwidth.
 pub(super) fn by_swap(panels: Vec<Panel<Series>>, caption: &str, command: &str) -> Option<Figure> {
     let x = Axis::of_data("To and from remote memory (Gb/s)", Scale::Linear, 3);
     let plot = LinePlot { x, y: slowdown_axis(), panels, marks: vec![loss_mark()] };
     lines("swap", ("Slowdown by swap bandwidth", caption), plot, command)
 }
 
-/// Where an emulation is on that figure.
+/// Position of an emulation in that figure.
 pub(super) fn swap_place(emulation: &Emulation) -> (f64, f64) {
     (emulation.swap_gbps, emulation.slowdown.mean)
 }
 
-/// A coefficient of correlation for people.
+/// A correlation coefficient for people.
 pub(super) fn coefficient(value: Option<f64>) -> String {
     value.map_or_else(|| "–".to_owned(), |value| format!("{value:.3}"))
 }
 
-/// A mean with its interval, where there is one.
+/// A mean with its interval, if there is one.
 pub(super) fn interval(estimate: &Estimate) -> String {
     match (estimate.low, estimate.high) {
         (Some(low), Some(high)) => format!("{:.3} ({low:.3} to {high:.3})", estimate.mean),

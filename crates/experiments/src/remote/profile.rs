@@ -1,4 +1,4 @@
-//! What a program asks of remote memory, as a trace.
+//! A program's accesses to remote memory, as a trace.
 
 use std::path::PathBuf;
 use std::process::ExitStatus;
@@ -9,21 +9,21 @@ use ethermem_sim::output::{TableStyle, TextTable};
 use super::{Program, Share, left_out, size};
 use crate::error::Error;
 
-/// Which program is profiled, and how.
+/// A program to profile, and the options.
 #[derive(Clone, Debug)]
 pub struct Request {
-    /// The program.
+    /// Program to run.
     pub program: Program,
     /// Private memory of the program that stays local.
     pub local: Share,
-    /// The most memory that the program holds; a first run measures it where it is `None`.
+    /// Peak memory of the program in bytes; if `None`, a first run measures it.
     pub peak_bytes: Option<u64>,
     /// File of the trace.
     pub out: PathBuf,
 }
 
 impl Request {
-    /// Runs the program and writes its trace. The status is the program's.
+    /// Runs the program and writes its trace. Returns the program's status.
     ///
     /// # Errors
     ///

@@ -10,18 +10,18 @@ use serde::Serialize;
 use super::{Program, Share, left_out, size};
 use crate::error::Error;
 
-/// Which program runs, and where its memory is.
+/// A program to run, and the place of its memory.
 #[derive(Clone, Debug)]
 pub struct Request {
-    /// The program.
+    /// Program to run.
     pub program: Program,
-    /// URL of the pool of memory that is not local; `None` for the memory of this process.
+    /// URL of the pool for memory that is not local; `None` for the memory of this process.
     pub pool: Option<String>,
     /// Private memory of the program that stays local.
     pub local: Share,
 }
 
-/// What was counted.
+/// Counters of the run.
 #[derive(Debug, Serialize)]
 pub struct Report {
     duration_ns: u64,
@@ -32,7 +32,7 @@ pub struct Report {
 }
 
 impl Request {
-    /// Runs the program to its end. The status is the program's.
+    /// Runs the program to its end. Returns the program's status.
     ///
     /// # Errors
     ///
@@ -57,7 +57,7 @@ impl Request {
 }
 
 impl Report {
-    /// The counts for people.
+    /// The counters as a table for people.
     #[must_use]
     pub fn table(&self, style: TableStyle) -> String {
         let counts = &self.pages;

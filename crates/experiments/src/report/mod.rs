@@ -21,43 +21,43 @@ use figures::{Draw, FIGURES};
 use plan::{Plan, Results, Size};
 use summary::Row;
 
-/// Folder of a report where none is given.
+/// Default folder of a report.
 pub const OUT_DEFAULT: &str = "out/report";
 
-/// Which figures are made, of how many messages, and where they go.
+/// Figures to make, number of messages, and destination.
 #[derive(Clone, Debug)]
 pub struct Request {
     /// Folder of the report.
     pub out: PathBuf,
-    /// The figures; all where the list is empty.
+    /// Figures; all if the list is empty.
     pub figures: Vec<&'static FigureEntry>,
-    /// Whether few messages run: enough to see that everything works, too few for tails.
+    /// True to run few messages: enough to see that everything works, too few for tails.
     pub quick: bool,
-    /// Seed of every run; the scenarios' where it is `None`.
+    /// Seed of every run; the scenarios' if `None`.
     pub seed: Option<u64>,
 }
 
-/// A report that is written.
+/// A report that was written.
 #[derive(Debug)]
 pub struct Report {
     rows: Vec<Row>,
     results: Results,
     commands: Vec<String>,
-    /// The page.
+    /// Path of the page.
     pub path: PathBuf,
 }
 
 /// A run in `results.json`.
 #[derive(Clone, Debug, Serialize)]
 pub struct Entry<'r> {
-    /// Repeats the run.
+    /// Command that repeats the run.
     pub command: &'r str,
-    /// What the run came to.
+    /// Result of the run.
     pub result: &'r RunResult,
 }
 
 impl Report {
-    /// Every run, as `results.json` has it.
+    /// Every run, as in `results.json`.
     #[must_use]
     pub fn entries(&self) -> Vec<Entry<'_>> {
         entries(&self.commands, &self.results)
@@ -137,13 +137,13 @@ impl Request {
         }
     }
 
-    /// Repeats the whole page.
+    /// Command that repeats the whole page.
     fn command(&self) -> String {
         let figures: Vec<&str> = self.figures.iter().map(|entry| entry.id).collect();
         self.shell_line(&figures, None)
     }
 
-    /// Repeats one figure.
+    /// Command that repeats one figure.
     fn command_of(&self, id: &str) -> String {
         self.shell_line(&[id], Some(&format!("out/{id}")))
     }
@@ -161,7 +161,7 @@ impl Request {
     }
 }
 
-/// Runs everything, the longest first, so that no thread ends up alone with it.
+/// Runs everything, the longest run first, so that no thread is left with it at the end.
 fn run_plan(plan: &Plan, runner: &Runner<'_>) -> Result<Vec<RunResult>, Error> {
     let mut order: Vec<usize> = (0..plan.runs.len()).collect();
     order.sort_by_key(|&at| std::cmp::Reverse(plan.runs[at].cost()));
@@ -189,11 +189,11 @@ fn entries<'r>(commands: &'r [String], results: &'r Results) -> Vec<Entry<'r>> {
     runs.map(|(command, result)| Entry { command, result }).collect()
 }
 
-/// The figure of a name.
+/// The figure with this name.
 ///
 /// # Errors
 ///
-/// One line with the names that are known.
+/// One line with the known names.
 pub fn figure(name: &str) -> Result<&'static FigureEntry, String> {
     FIGURES.iter().find(|entry| entry.id == name).ok_or_else(|| {
         let names = FIGURES.map(|entry| entry.id);

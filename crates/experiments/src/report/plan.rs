@@ -1,4 +1,4 @@
-//! Which runs a report is made of: each one once, whatever number of figures shows it.
+//! The runs of a report: each once, whatever number of figures shows it.
 
 use ethermem_sim::fabrics::edm::EdmParameters;
 use std::path::Path;
@@ -12,12 +12,12 @@ use ethermem_sim::workload::WorkloadConfig;
 
 use crate::error::Error;
 
-/// A scenario of the repository, compiled in: a report needs no other file.
+/// A scenario of the repository, compiled in so that a report needs no other file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Published {
-    /// What figures call it.
+    /// Name in figures.
     pub(crate) name: &'static str,
-    /// Its file, from the root of the repository.
+    /// Path of its file, relative to the root of the repository.
     path: &'static str,
     text: &'static str,
 }
@@ -44,10 +44,10 @@ pub(crate) const APPLICATIONS: [Published; 5] = [
     published!("memcached", "app-memcached"),
 ];
 
-/// A fabric with what is set about it: one line or bar of a figure.
+/// A fabric with its settings: one line or bar of a figure.
 #[derive(Clone, Copy)]
 pub(crate) struct Contender {
-    /// What figures call it.
+    /// Name in figures.
     pub(crate) name: &'static str,
     pub(crate) role: Role,
     fabric: &'static str,
@@ -58,7 +58,7 @@ const fn edm(name: &'static str, settings: &'static [&'static str]) -> Contender
     Contender { name, role: Role::Measured, fabric: "edm", settings }
 }
 
-/// EDM as it is by default.
+/// EDM with its defaults.
 pub(crate) const EDM: Contender = edm("edm", &[]);
 /// Greedy matching, as EDM was published.
 pub(crate) const EDM_AS_PUBLISHED: Contender =
@@ -81,34 +81,34 @@ const fn bound(
 /// MAC frames through a layer 2 switch.
 const RAW_ETHERNET: Contender =
     Contender { name: "raw-ethernet", role: Role::Measured, fabric: "raw-ethernet", settings: &[] };
-/// The bound of a matching that takes no time: greedy, and made anew whenever a port comes free.
+/// The bound of a matching that takes no time: greedy, and recomputed whenever a port becomes free.
 const GREEDY: Contender = bound(
     "greedy matching at once",
     "edm",
     &["fabric.edm.policy=srpt-published", "fabric.edm.scheduler_clock_ns=0.001"],
 );
-/// The bound of contention at the two ends alone.
+/// The bound of contention only at the two ends.
 const OUTPUT_QUEUED: Contender = bound("output-queued", "output-queued", &[]);
 /// The bound of no contention at all.
 const IDEAL: Contender = bound("ideal", "ideal", &[]);
 
-/// What the applications are run on: the bounds that hold for equal messages alone left out.
+/// Contenders for the applications: without the bounds that hold only for equal messages.
 pub(crate) fn application_contenders() -> Vec<Contender> {
     vec![EDM, EDM_AS_PUBLISHED, RAW_ETHERNET, IDEAL]
 }
 
-/// EDM in its forms, then what it is held against. A fabric of the registry is in no report before
-/// it is named here: `ethermem compare` is where all of them meet.
+/// Forms of EDM, then its references. A fabric of the registry is in a report only if it is named
+/// here: `ethermem compare` covers all of them.
 pub(crate) fn contenders() -> Vec<Contender> {
     vec![EDM, EDM_AS_PUBLISHED, GREEDY, RAW_ETHERNET, OUTPUT_QUEUED, IDEAL]
 }
 
-/// How much is run.
+/// Number of messages to run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Size {
-    /// Messages of a run of [`MICROBENCHMARK`].
+    /// Number of messages of a run of [`MICROBENCHMARK`].
     microbenchmark_messages: u64,
-    /// Messages of a run of one of [`APPLICATIONS`].
+    /// Number of messages of a run of one of [`APPLICATIONS`].
     application_messages: u64,
 }
 
@@ -120,7 +120,7 @@ impl Size {
         Size { microbenchmark_messages: 4_000, application_messages: 100 };
 }
 
-/// One run, as a person would ask for it.
+/// One run, as a person would request it.
 #[derive(Clone)]
 pub(crate) struct Run {
     pub(crate) fabric: &'static FabricEntry,
@@ -130,7 +130,7 @@ pub(crate) struct Run {
     settings: Vec<String>,
 }
 
-/// A run of a plan.
+/// Index of a run in a plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RunId(usize);
 
@@ -141,7 +141,7 @@ pub(crate) struct Plan {
     pub(crate) runs: Vec<Run>,
 }
 
-/// What the runs of a plan came to, in their order.
+/// Results of a plan's runs, in order.
 #[derive(Debug)]
 pub(crate) struct Results(pub(crate) Vec<RunResult>);
 
@@ -152,12 +152,12 @@ impl Results {
 }
 
 impl Plan {
-    /// Without a `seed`, every run has its scenario's.
+    /// A plan; without a `seed`, every run has its scenario's.
     pub(crate) fn new(size: Size, seed: Option<u64>) -> Plan {
         Plan { size, seed, runs: Vec::new() }
     }
 
-    /// Asks for a run of `published` on `contender` with more `settings`.
+    /// Requests a run of `published` on `contender` with more `settings`.
     pub(crate) fn add(
         &mut self,
         published: Published,
@@ -183,7 +183,7 @@ impl Plan {
         Ok(RunId(self.runs.len() - 1))
     }
 
-    /// The names of all runs, in their order.
+    /// Indices of all runs, in order.
     pub(crate) fn ids(&self) -> impl Iterator<Item = RunId> + use<> {
         (0..self.runs.len()).map(RunId)
     }
@@ -201,8 +201,8 @@ impl Plan {
     }
 }
 
-/// What tells a run from others of its fabric, but for its load and its count of messages: results
-/// have numbers for these.
+/// Label that distinguishes a run from others of its fabric, except for its load and its number of
+/// messages, which are numbers in the results.
 fn label(published: Published, settings: &[String]) -> String {
     let told = settings.iter().filter(|set| !set.starts_with("workload."));
     let told = told.filter_map(|set| set.split_once('=')).map(|(key, value)| {
@@ -215,7 +215,7 @@ fn label(published: Published, settings: &[String]) -> String {
 const CHUNKS_A_MESSAGE: f64 = 6.0;
 
 impl Run {
-    /// Repeats it.
+    /// Command that repeats the run.
     pub(crate) fn command(&self) -> String {
         let seed = self.scenario.run.seed.to_string();
         let mut words = vec!["sim", self.path, "--fabric", self.fabric.name, "--seed", &seed];
@@ -225,8 +225,8 @@ impl Run {
         shell_line(words.into_iter())
     }
 
-    /// How long it takes, roughly and in no unit: an EDM chunk costs about one, and a message what
-    /// [`CHUNKS_A_MESSAGE`] chunks do.
+    /// Approximate relative cost: an EDM chunk costs about 1, and a message as much as
+    /// [`CHUNKS_A_MESSAGE`] chunks.
     pub(crate) fn cost(&self) -> u64 {
         let WorkloadConfig::Poisson(poisson) = &self.scenario.workload else {
             return 1;

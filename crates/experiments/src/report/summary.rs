@@ -8,10 +8,10 @@ use super::figures;
 use super::plan::{APPLICATIONS, Plan, Results, RunId, application_contenders, contenders};
 use crate::error::Error;
 
-/// Loads of the microbenchmark that the table shows.
+/// Loads of the microbenchmark in the table.
 const LOADS: [f64; 2] = [0.8, 0.9];
 
-/// A row of the table: what ran, on what, and which run it was.
+/// A row of the table: workload, contender, and the index of the run.
 #[derive(Debug)]
 pub(crate) struct Row {
     workload: String,
@@ -45,7 +45,7 @@ pub(crate) fn plan(plan: &mut Plan) -> Result<Vec<Row>, Error> {
     Ok(rows)
 }
 
-/// Every run of the plan, where it is not all of them that are wanted.
+/// Every run of the plan, if the plan does not have all of them.
 pub(crate) fn of_all(plan: &Plan) -> Vec<Row> {
     let row = |(run, id): (&super::plan::Run, RunId)| Row {
         workload: run.label.clone(),
@@ -58,7 +58,7 @@ pub(crate) fn of_all(plan: &Plan) -> Vec<Row> {
 const HEADER: [&str; 8] =
     ["workload", "load", "fabric", "slowdown", "p99", "latency ns", "p99 ns", "Gb/s/node"];
 
-/// Slowdown and latency of all kinds of messages together: means, and 99th percentiles beside them.
+/// Slowdown and latency of all kinds of messages together: means, with 99th percentiles.
 pub(crate) fn table(rows: &[Row], results: &Results, style: TableStyle) -> String {
     let mut cells: Vec<Vec<String>> = Vec::new();
     let mut said = String::new();

@@ -8,23 +8,23 @@ use std::process::{Command, ExitStatus, Stdio};
 
 use crate::error::Error;
 
-/// What tells the root of the repository.
+/// File that identifies the root of the repository.
 const MARK: &str = "rtl/flow/system.py";
-/// Compute node and memory node.
+/// Number of nodes: a compute node and a memory node.
 const NODES: &str = "2";
-/// The variable that tells the model where its waves go.
+/// Environment variable with the path of the model's waves.
 const WAVES: &str = "WAVES";
 
-/// The repository whose RTL runs.
+/// A repository whose RTL runs.
 pub(crate) struct Flow {
     root: PathBuf,
 }
 
-/// What the model measured, by name.
+/// Values that the model measured, by name.
 pub(crate) struct Measured(BTreeMap<String, u64>);
 
 impl Flow {
-    /// The one that `given` is, or the nearest above the working directory.
+    /// The repository at `given`, or the nearest one above the working directory.
     pub(crate) fn find(given: Option<&Path>) -> Result<Flow, Error> {
         let is_root = |folder: &&Path| folder.join(MARK).is_file();
         if let Some(folder) = given {
@@ -42,7 +42,7 @@ impl Flow {
     }
 
     /// Runs the model with `arguments`, `stdin` as its standard input, and writes its waves to a
-    /// file if one is given. The first run builds it; with waves it is another model.
+    /// file if one is given. The first run builds the model; with waves it is a different one.
     pub(crate) fn run(
         &self,
         arguments: &[&str],
@@ -59,7 +59,7 @@ impl Flow {
         let failed = |error| Error::Machine(format!("python3, which builds the RTL: {error}"));
         let mut child = command.spawn().map_err(failed)?;
         let mut input = child.stdin.take().expect("it was piped");
-        // A model that stops early says why, and reads no more.
+        // A model that stops early reports the reason, and reads no more.
         let written = input.write_all(stdin.as_bytes());
         drop(input);
         let output = child.wait_with_output().map_err(failed)?;
@@ -73,7 +73,7 @@ impl Flow {
     }
 }
 
-/// Why there is no result, after a last line.
+/// The reason why there is no result, from the status and the last line.
 fn why(status: ExitStatus, last: &str) -> String {
     match status.code() {
         None => format!("ended by {status}"),
@@ -82,7 +82,7 @@ fn why(status: ExitStatus, last: &str) -> String {
     }
 }
 
-/// The file for waves, by a name that holds in any folder; refused before anything is built.
+/// Absolute path of the file for waves; an unusable one is refused before anything is built.
 pub(crate) fn waves_file(given: Option<&Path>) -> Result<Option<PathBuf>, Error> {
     let Some(path) = given else { return Ok(None) };
     let refused = |error| {
@@ -101,7 +101,7 @@ impl Measured {
         )
     }
 
-    /// A number that the model always says.
+    /// A number that the model always reports.
     pub(crate) fn get(&self, name: &str) -> Result<u64, Error> {
         let found = self.0.get(name).copied();
         found.ok_or_else(|| Error::Machine(format!("the RTL did not say {name}")))

@@ -10,10 +10,11 @@ use serde::Serialize;
 use super::flow::{Flow, Measured, waves_file};
 use crate::error::Error;
 
-/// A cycle at 25 Gb/s.
+/// Clock period at 25 Gb/s.
 const PERIOD: Ps = Ps(2560);
 
-/// A part of the way: as the RTL names what it measured, and the stages of the budget that it is.
+/// A part of the path: its name in the RTL's measurements, and the corresponding stages of the
+/// budget.
 struct Part {
     place: &'static str,
     name: &'static str,
@@ -130,7 +131,7 @@ pub struct Measurement {
     rtl_cycles: u64,
     budget_ns: f64,
     rtl_ns: f64,
-    /// Blocks of the message that carries the data.
+    /// Number of blocks of the message that carries the data.
     blocks: u64,
 }
 
@@ -170,7 +171,7 @@ pub(crate) fn run(
     })
 }
 
-/// Of cycles.
+/// Converts cycles to ns.
 pub(crate) fn ns(cycles: u64) -> f64 {
     (PERIOD * cycles).as_ns_f64()
 }

@@ -1,4 +1,4 @@
-//! Operations of a key-value store on the compiled hardware, beside the same operations on the
+//! Operations of a key-value store on the compiled hardware, beside equal operations on the
 //! simulator's EDM.
 
 use std::fmt::Write as _;
@@ -21,35 +21,35 @@ use crate::latency::link_setting;
 /// [`LOCAL_LATENCY`] in cycles of 2.56 ns.
 const DRAM_CYCLES: &str = "32";
 const MEMORY_BYTES: u64 = 1 << 20;
-/// Records begin at a multiple of the longest.
+/// Alignment of records in bytes: the longest record.
 pub const RECORD_BYTES: u64 = 1024;
-/// The workloads without inserts and scans: the records are words of a memory.
+/// Workloads without inserts and scans, because the records are words of a memory.
 pub const WORKLOADS: [Workload; 4] = [Workload::A, Workload::B, Workload::C, Workload::F];
 
-/// Which operations the hardware does.
+/// Operations for the hardware.
 #[derive(Clone, Debug)]
 pub struct Request {
     /// One of [`WORKLOADS`].
     pub workload: Workload,
-    /// Share of the operations that go to the memory node.
+    /// Fraction of the operations that go to the memory node.
     pub remote_share: f64,
-    /// Operations, local ones included.
+    /// Number of operations, including local ones.
     pub operations: u64,
-    /// Remote operations in flight at a time.
+    /// Number of remote operations in flight.
     pub clients: u64,
-    /// Bytes that a read brings.
+    /// Length of a read in bytes.
     pub read_bytes: u64,
-    /// Bytes that a write carries.
+    /// Length of a write in bytes.
     pub write_bytes: u64,
     /// Seed of the operations.
     pub seed: u64,
-    /// The repository; `None` where it is the working directory or above it.
+    /// Path of the repository; `None` if it is the working directory or above it.
     pub rtl: Option<PathBuf>,
     /// File for the waves.
     pub fst: Option<PathBuf>,
 }
 
-/// What the hardware and the simulator took.
+/// Results of the hardware and the simulator.
 #[derive(Debug, Serialize)]
 pub struct Outcome {
     workload: &'static str,
@@ -57,18 +57,18 @@ pub struct Outcome {
     operations: u64,
     clients: u64,
     seed: u64,
-    /// Cycles of 2.56 ns that the hardware ran.
+    /// Number of cycles of 2.56 ns that the hardware ran.
     cycles: u64,
-    /// Remote requests a second: reads and writes.
+    /// Remote requests per second: reads and writes.
     requests_per_s: f64,
     remote: Vec<Kinds>,
-    /// Over local and remote requests.
+    /// Mean over local and remote requests in ns.
     mean_ns: f64,
     simulator_mean_ns: f64,
     difference_percent: f64,
 }
 
-/// Remote requests of a kind, with the DRAM.
+/// Remote requests of one kind, including DRAM time.
 #[derive(Debug, Serialize)]
 struct Kinds {
     kind: &'static str,
@@ -77,12 +77,12 @@ struct Kinds {
     mean_ns: f64,
     p50_ns: f64,
     p99_ns: f64,
-    /// The simulator's EDM, alone in the network, and the same DRAM.
+    /// Latency on the simulator's EDM, unloaded, with an equal DRAM, in ns.
     simulator_ns: f64,
     difference_percent: f64,
 }
 
-/// What the hardware is to do, and what stays local.
+/// Operations for the hardware, and the local ones.
 struct Stream {
     lines: String,
     local: u64,
@@ -215,7 +215,7 @@ impl Kinds {
     ) -> Result<Kinds, Error> {
         let get = |what: &str| measured.get(&format!("{kind}{what}"));
         let requests = get("s")?;
-        // The DRAM of a read is in its way; that of a write comes behind its last word.
+        // The DRAM time of a read is on its path; for a write it follows the last word.
         let dram_ns = if of == Kind::Write { LOCAL_LATENCY.as_ns_f64() } else { 0.0 };
         let edm = registry::find("edm").expect("a fabric of the simulator");
         let simulator_ns =
@@ -238,7 +238,7 @@ fn percent(measured: f64, expected: f64) -> f64 {
     (measured / expected - 1.0) * 100.0
 }
 
-/// The workload of a name.
+/// The workload with this name.
 ///
 /// # Errors
 ///
@@ -248,7 +248,7 @@ pub fn workload(text: &str) -> Result<Workload, String> {
     found.ok_or_else(|| "allowed are A, B, C and F".to_owned())
 }
 
-/// A share, 0 to 1.
+/// Parses a fraction from 0 to 1.
 ///
 /// # Errors
 ///

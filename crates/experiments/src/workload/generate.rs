@@ -12,23 +12,23 @@ use crate::error::Error;
 use crate::face::Expected;
 use crate::runner::{Runner, Share};
 
-/// Which messages are written, and where.
+/// Messages to write, and the destination.
 #[derive(Clone, Debug)]
 pub struct Request {
     /// The scenario's file.
     pub scenario: PathBuf,
-    /// Seed of every random draw; the scenario's where it is `None`.
+    /// Seed of every random draw; the scenario's if `None`.
     pub seed: Option<u64>,
-    /// Keys that are set over the scenario.
+    /// Keys that override the scenario's.
     pub settings: Vec<Setting>,
-    /// File of the trace.
+    /// File for the trace.
     pub out: PathBuf,
-    /// How to write it; `None` goes by the extension of the file.
+    /// Format of the trace; `None` selects it by the file's extension.
     pub trace_format: Option<TraceFormat>,
 }
 
 impl Request {
-    /// Writes the trace, and returns how many messages it has.
+    /// Writes the trace, and returns its number of messages.
     ///
     /// # Errors
     ///
@@ -61,7 +61,7 @@ impl Request {
     }
 }
 
-/// A source that shows how far it is, and ends with an error when it is interrupted.
+/// A source that shows its progress, and ends with an error when it is interrupted.
 struct Watched<'p> {
     source: Box<dyn MessageSource>,
     drawn: u64,
@@ -69,7 +69,7 @@ struct Watched<'p> {
     runner: &'p Runner<'p>,
 }
 
-/// Messages between two looks around.
+/// Number of messages between two updates of the progress.
 const LOOK: u64 = 1 << 12;
 
 impl MessageSource for Watched<'_> {

@@ -1,4 +1,4 @@
-//! The size distributions that come with the program.
+//! The built-in size distributions.
 
 use ethermem_sim::output::{TableStyle, TextTable};
 use ethermem_sim::workload::{SizeSummary, built_in, built_in_names};
@@ -12,7 +12,7 @@ pub struct Entry {
     sizes: SizeSummary,
 }
 
-/// Every distribution that comes with the program.
+/// Every built-in distribution.
 #[must_use]
 pub fn list() -> Vec<Entry> {
     let entry = |name| {

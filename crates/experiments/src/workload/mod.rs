@@ -1,4 +1,4 @@
-//! What messages there are, before any network carries them.
+//! Messages of workloads, before any network carries them.
 
 pub mod generate;
 mod list;

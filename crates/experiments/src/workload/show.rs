@@ -15,16 +15,16 @@ use serde::Serialize;
 
 use crate::error::Error;
 
-/// Which workload is looked at.
+/// Workload to inspect.
 #[derive(Clone, Debug)]
 pub struct Request {
-    /// A name of the program, a scenario (.toml), or a file of sizes.
+    /// Name of a built-in workload, a scenario (.toml), or a file of sizes.
     pub workload: String,
-    /// Keys that are set over the scenario, or over one with all defaults.
+    /// Keys that override the scenario's, or those of a default one.
     pub settings: Vec<Setting>,
 }
 
-/// What a workload asks of a network, in the order in which it is printed.
+/// Properties of a workload, in printed order.
 #[derive(Debug, Serialize)]
 pub struct Shown {
     workload: String,
@@ -38,7 +38,7 @@ pub struct Shown {
     network: Network,
 }
 
-/// The network that the load is of.
+/// Network to which the load refers.
 #[derive(Debug)]
 struct Network {
     nodes: u16,
@@ -46,7 +46,7 @@ struct Network {
     fabric: String,
 }
 
-/// Mean blocks of a message on its links.
+/// Mean number of blocks of a message on its links.
 #[derive(Debug, Serialize)]
 struct BlocksOf {
     fabric: &'static str,
@@ -58,7 +58,7 @@ struct BlocksOf {
 }
 
 impl Request {
-    /// What the workload asks of its network.
+    /// Computes the workload's properties on its network.
     ///
     /// # Errors
     ///

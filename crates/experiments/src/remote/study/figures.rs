@@ -8,7 +8,7 @@ use crate::remote::pictures::{
     by_swap, distinct, lines, local_axis, loss_mark, percent, series, slowdown_axis, swap_place,
 };
 
-/// All that have a point.
+/// All figures that have a point.
 pub(super) fn of(study: &Study, command: &str) -> Vec<Figure> {
     let figures = [
         slowdown_by_share(study, command),
@@ -88,7 +88,7 @@ fn read_times(
 }
 
 fn load(study: &Study, command: &str) -> Option<Figure> {
-    // All fabrics are asked for the same.
+    // All fabrics are replayed with equal requests.
     let rates = distinct(study.points.iter().map(|point| point.replayed.link_gbps))
         .into_iter()
         .map(|gbps| {

@@ -1,4 +1,4 @@
-//! What a study keeps of what is done, so that the same command goes on.
+//! Results that a study keeps, so that a repeated command continues.
 
 use std::path::{Path, PathBuf};
 
@@ -14,20 +14,21 @@ use crate::runner::Runner;
 
 const INPUTS: &str = "inputs.json";
 
-/// All that kept files depend on, beside the share, the fabric and the rate in their names.
+/// Everything on which kept files depend, besides the fraction, the fabric and the rate in their
+/// names.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Inputs {
-    /// As a shell reads it.
+    /// Command of the program, quoted for a shell.
     pub program: String,
-    /// Whether pages are brought along that no thread waits for.
+    /// True if pages are prefetched.
     pub prefetch: bool,
-    /// Runs with delays of each point, and as many without.
+    /// Number of runs with delays per point, and of runs without.
     pub repeats: u32,
-    /// How traces are replayed, in words.
+    /// Options of the replay, as text.
     pub replay: String,
-    /// Of this command.
+    /// Version of this command.
     pub version: String,
-    /// Of this command, where it is known.
+    /// Commit of this command, if known.
     pub commit: Option<String>,
 }
 
@@ -49,7 +50,7 @@ impl Inputs {
         }
     }
 
-    /// The first that is not the same.
+    /// Name of the first input that differs.
     fn differs(&self, other: &Inputs) -> Option<&'static str> {
         let pairs = [
             ("program", self.program == other.program),
@@ -69,7 +70,7 @@ pub(super) struct Kept {
 }
 
 impl Kept {
-    /// Makes the folder, or goes on in one of the same inputs.
+    /// Creates the folder, or continues in one with equal inputs.
     pub(super) fn open(path: &Path, inputs: &Inputs) -> Result<Kept, Error> {
         let kept = Kept { path: path.to_owned(), folder: Folder::prepare(path)? };
         match kept.read::<Inputs>(INPUTS)?.map(|there| there.differs(inputs)) {
@@ -95,7 +96,7 @@ impl Kept {
         self.path.join(name)
     }
 
-    /// What is kept under this name.
+    /// Content kept under this name.
     pub(super) fn read<T: DeserializeOwned>(&self, name: &str) -> Result<Option<T>, Error> {
         let path = self.path(name);
         let refused = |problem: &dyn std::fmt::Display| {
@@ -113,7 +114,7 @@ impl Kept {
         Ok(write_file(&self.path(name), to_json(value).as_bytes())?)
     }
 
-    /// What is kept under this name, or what is made and then is.
+    /// Content kept under this name; if absent, it is made and kept.
     pub(super) fn or_make<T: Serialize + DeserializeOwned>(
         &self,
         name: &str,

@@ -1,5 +1,5 @@
-//! What every fabric would cost a program: profile it, replay it on every fabric, emulate what came
-//! out.
+//! The cost of every fabric for a program: profile it, replay it on every fabric, emulate the
+//! results.
 
 mod figures;
 mod kept;
@@ -27,77 +27,77 @@ use crate::error::Error;
 use crate::replay::{Setup, within};
 use crate::runner::Runner;
 
-/// Shares that may stay local.
+/// Allowed fractions of local memory.
 const SHARES: RangeInclusive<f64> = 0.01..=1.0;
 
-/// Which program is studied on which fabrics.
+/// A program to study, and the fabrics.
 #[derive(Clone)]
 pub struct Request {
-    /// The program.
+    /// Program to run.
     pub program: Program,
-    /// Shares of the program's peak that stay local, above 0 and at most 1.
+    /// Fractions of the program's peak that stay local, above 0 and at most 1.
     pub shares: Vec<f64>,
     /// Fabrics, in the order of the results.
     pub fabrics: Vec<&'static FabricEntry>,
-    /// Data rates of every node's link.
+    /// Data rates of every node's link in Gb/s.
     pub gbps: Vec<u64>,
-    /// Runs with a network's delays, and as many without, of each point.
+    /// Number of runs with a network's delays per point, and of runs without.
     pub repeats: u32,
-    /// Folder of the study. What is kept there is not done again.
+    /// Folder of the study. Results kept there are not recomputed.
     pub out: PathBuf,
-    /// How the traces are replayed.
+    /// Options of the replay.
     pub setup: Setup,
 }
 
-/// What the program does with all of its memory local.
+/// The program with all of its memory local.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Alone {
-    /// The most that it holds.
+    /// Peak memory in bytes.
     pub peak_bytes: u64,
-    /// How long it takes.
+    /// Duration in seconds.
     pub local_seconds: f64,
 }
 
-/// A share, and what the program asks of remote memory at it.
+/// A fraction of local memory, and the program's remote accesses at it.
 #[derive(Debug, Serialize)]
 pub struct Profiled {
-    /// Share of the peak that is local.
+    /// Fraction of the peak that is local.
     pub local_share: f64,
-    /// In the study's folder.
+    /// Name of the trace in the study's folder.
     pub trace: String,
-    /// What it asks.
+    /// Profile of the run.
     pub profile: Profile,
 }
 
-/// A fabric at a rate and a share.
+/// A fabric at a rate and a fraction of local memory.
 #[derive(Debug, Serialize)]
 pub struct Point {
-    /// What the fabric made of the accesses.
+    /// Result of replaying the accesses on the fabric.
     #[serde(flatten)]
     pub replayed: Replayed,
-    /// None where the replay says why not.
+    /// Emulation of the result; `None` if the replay gives a reason.
     pub emulation: Option<Emulation>,
 }
 
-/// All that a study found.
+/// Results of a study.
 #[derive(Debug, Serialize)]
 pub struct Study {
-    /// What it depends on.
+    /// Inputs of the study.
     pub inputs: Inputs,
     /// The program with all of its memory local.
     #[serde(flatten)]
     pub alone: Alone,
-    /// Share by share.
+    /// Profiles by fraction.
     pub profiles: Vec<Profiled>,
-    /// Share by share, of each rate by rate, of each fabric by fabric.
+    /// Points by fraction, then by rate, then by fabric.
     pub points: Vec<Point>,
-    /// The program against itself, with all of its memory local: where 100 % was asked for.
+    /// The program against itself, with all of its memory local, if 100 % was requested.
     pub all_local: Option<Emulation>,
 }
 
-/// A study that is done, and its folder.
+/// A finished study, and its folder.
 pub struct Outcome {
-    /// All that was found.
+    /// Results of the study.
     pub study: Study,
     kept: Kept,
     page: ReportInput,
@@ -121,7 +121,7 @@ impl Outcome {
 }
 
 impl Request {
-    /// Does what the folder does not have yet.
+    /// Does everything that the folder does not contain yet.
     ///
     /// # Errors
     ///
@@ -157,7 +157,7 @@ impl Request {
         Ok(Outcome { study, kept, page })
     }
 
-    /// Checks the request, and whether anything can be replayed, before the program runs.
+    /// Checks the request, and that something can be replayed, before the program runs.
     fn check(&self) -> Result<(), Error> {
         if self.program.words.is_empty() {
             return Err(Error::Request("no program is named: it must be one".to_owned()));
@@ -174,7 +174,7 @@ impl Request {
         replays::check(self)
     }
 
-    /// Runs the program with the times of each replay that has some.
+    /// Runs the program with the delays of each replay that has some.
     fn points(
         &self,
         kept: &Kept,
@@ -205,7 +205,7 @@ impl Request {
         Inputs::of(program, prefetch, self.repeats, &self.setup, runner)
     }
 
-    /// Rates and fabrics, each pair once.
+    /// Distinct pairs of rate and fabric.
     fn asked(&self) -> Vec<(u64, &'static FabricEntry)> {
         let mut asked: Vec<(u64, &FabricEntry)> = Vec::new();
         for &gbps in &self.gbps {
@@ -218,7 +218,7 @@ impl Request {
         asked
     }
 
-    /// The shares below 100 %, rising, and whether that was asked for, too.
+    /// The fractions below 100 %, ascending, and whether 100 % was requested, too.
     fn rising_shares(&self) -> (Vec<f64>, bool) {
         let mut shares = self.shares.clone();
         shares.sort_by(f64::total_cmp);
@@ -289,7 +289,7 @@ impl Request {
     }
 }
 
-/// The trace of a share, in the study's folder.
+/// Name of the trace for a fraction, in the study's folder.
 fn trace_name(share: f64) -> String {
     format!("trace-{}.parquet", share_name(share))
 }

@@ -20,7 +20,7 @@ const LIMITS: &str = "Delays are drawn from the completion times of reads, indep
     The network's times are those of many copies of this program, not of others. What takes \
     less than this machine needs to serve a page is still added to it.";
 
-/// A wider interval of the program against itself hides what the study asks about.
+/// An interval of the program against itself that is wider than this hides the study's answer.
 const LOUD: f64 = 0.05;
 
 pub(super) fn page(study: &Study, seed: u64, runner: &Runner<'_>) -> ReportInput {
@@ -44,7 +44,7 @@ pub(super) fn page(study: &Study, seed: u64, runner: &Runner<'_>) -> ReportInput
     }
 }
 
-/// For the terminal: what a reader asks first.
+/// Table for the terminal, with a reader's first questions.
 pub(super) fn table(study: &Study) -> TextTable<'static> {
     let row = |point: &Point| {
         let replayed = &point.replayed;
@@ -64,7 +64,7 @@ pub(super) fn table(study: &Study) -> TextTable<'static> {
     }
 }
 
-/// A row for each fabric and rate, a column for each share.
+/// A row for each fabric and rate, a column for each fraction.
 fn at_a_glance(study: &Study) -> TableSection {
     let shares = distinct(study.points.iter().map(|point| point.replayed.local_share));
     let mut rows = Vec::new();
@@ -106,7 +106,7 @@ fn at_a_glance(study: &Study) -> TableSection {
     }
 }
 
-/// The least of these rising shares from which on the mean loss is small enough.
+/// The smallest of these ascending fractions from which on the mean loss is small enough.
 fn least_local(shares: &[f64], slowdowns: &[Option<&Emulation>]) -> Option<f64> {
     let is_small = |emulation: &Option<&Emulation>| {
         emulation.is_some_and(|emulation| emulation.slowdown.mean <= LOSS_MAX)
@@ -115,7 +115,7 @@ fn least_local(shares: &[f64], slowdowns: &[Option<&Emulation>]) -> Option<f64> 
     shares.len().checked_sub(small).and_then(|at| shares.get(at)).copied()
 }
 
-/// Why points were not run, each reason once.
+/// Reasons why points were not run, each once.
 fn reasons(study: &Study) -> Vec<String> {
     let mut found: Vec<(&str, Vec<String>)> = Vec::new();
     for point in &study.points {
@@ -157,7 +157,7 @@ fn notices(study: &Study) -> Vec<String> {
             let (name, lost) = (replayed.name(), network.lost);
             notices.push(format!("{name}: {lost} accesses were lost, and are in no time"));
         }
-        // An overload is why a point was not run, and said there.
+        // An overload is the reason why a point was not run, and is reported there.
         let told = network.notices.iter().filter(|notice| !notice.starts_with("overload"));
         for notice in told {
             if !notices.contains(notice) {

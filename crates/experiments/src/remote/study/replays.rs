@@ -1,4 +1,4 @@
-//! The replays of a study: every fabric at every rate, of the trace of a share.
+//! The replays of a study: every fabric at every rate, on the trace of a fraction.
 
 use std::path::Path;
 
@@ -17,66 +17,66 @@ use crate::remote::pictures::{percent, share_name};
 use crate::replay::{link, messages_folder, outcome};
 use crate::runner::{Job, Runner};
 
-/// What a fabric made of the accesses of a share, as far as the study tells of it.
+/// Result of a replay on a fabric, with what the study reports.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Replayed {
     /// Name of the fabric.
     pub fabric: String,
-    /// Data rate of every node's link.
+    /// Data rate of every node's link in Gb/s.
     pub link_gbps: u64,
-    /// Share of the program's peak that is local.
+    /// Fraction of the program's peak that is local.
     pub local_share: f64,
-    /// Why no program was run with its times; none where one was.
+    /// Reason why no program was run with its times; `None` if one was.
     pub reason: Option<String>,
-    /// None where the fabric did not run.
+    /// Result of the network; `None` if the fabric did not run.
     pub network: Option<Simulated>,
-    /// Its completion times, in the study's folder.
+    /// Name of its completion times in the study's folder.
     pub completions: Option<String>,
 }
 
-/// What the simulated network came to.
+/// Result of the simulated network.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Simulated {
     /// Name of the topology.
     pub topology: String,
-    /// Data over what the busiest direction of a link carries.
+    /// Offered data over capacity of the busiest link direction.
     pub busiest_load: f64,
-    /// As `busiest_load`, the mean of all links.
+    /// Mean of offered data over capacity, of all link directions that carry any.
     pub mean_load: f64,
-    /// Accesses that were simulated.
+    /// Number of simulated accesses.
     pub accesses: u64,
-    /// Accesses that did not end.
+    /// Number of accesses that were lost.
     pub lost: u64,
-    /// Completion times over those alone, all accesses.
+    /// Mean ratio of completion time to unloaded completion time, of all accesses.
     pub slowdown_mean: Option<f64>,
-    /// Of reads; none without one.
+    /// Completion times of reads; `None` without reads.
     pub read_ns: Option<ReadTimes>,
-    /// What a reader of the numbers must know.
+    /// Caveats for readers of the numbers.
     pub notices: Vec<String>,
 }
 
 /// Completion times of reads, of nearest rank.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ReadTimes {
-    /// Half of the reads took at most this.
+    /// Median in ns.
     pub p50: f64,
-    /// 90 % of the reads took at most this.
+    /// 90th percentile in ns.
     pub p90: f64,
-    /// 99 % of the reads took at most this.
+    /// 99th percentile in ns.
     pub p99: f64,
-    /// 99.9 % of the reads took at most this.
+    /// 99.9th percentile in ns.
     pub p999: f64,
-    /// The longest read.
+    /// Largest time in ns.
     pub max: f64,
 }
 
 impl Replayed {
-    /// Names its files.
+    /// Name of its files.
     pub(super) fn key(&self) -> String {
         key(self.local_share, self.link_gbps, &self.fabric)
     }
 
-    /// For people.
+    /// Name for people.
     pub(super) fn name(&self) -> String {
         let Replayed { fabric, link_gbps, local_share, .. } = self;
         format!("{fabric} at {link_gbps} Gb/s, {} local", percent(*local_share))
@@ -140,7 +140,7 @@ fn key(share: f64, gbps: u64, fabric: &str) -> String {
     format!("{}-{gbps}g-{fabric}", share_name(share))
 }
 
-/// Whether anything can be replayed as asked, before the program runs.
+/// Checks that something can be replayed as requested, before the program runs.
 pub(super) fn check(request: &Request) -> Result<(), Error> {
     let mut first = None;
     for (gbps, fabric) in request.asked() {
@@ -154,7 +154,7 @@ pub(super) fn check(request: &Request) -> Result<(), Error> {
     first.map_or(Ok(()), |error| Err(error.into()))
 }
 
-/// Clusters of the machine behind links of one rate, with their messages written.
+/// Clusters of the machine on links of one rate, with their messages written.
 struct Rate<'p> {
     plan: &'p Plan,
     replay: Replay<'p>,
@@ -162,15 +162,15 @@ struct Rate<'p> {
     prefetched: Prefetched,
 }
 
-/// A run that is to be done.
+/// A run that is missing.
 struct Wanted<'p> {
     rate: &'p Rate<'p>,
     network: (Scenario, Option<String>),
     fabric: &'static FabricEntry,
 }
 
-/// What every fabric makes of a share, at every rate, when anything was `remote`. What is kept is
-/// not run again.
+/// The results of every fabric for a fraction, at every rate, if any access was `remote`. Kept
+/// results are not recomputed.
 pub(super) fn of_share(
     request: &Request,
     kept: &Kept,
@@ -295,7 +295,7 @@ fn run_wanted(
     })
 }
 
-/// Writes completion times as soon as they are there, so that not all runs are held at once.
+/// Writes completion times at once, so that not all runs are in memory.
 fn write(
     kept: &Kept,
     share: f64,

@@ -9,7 +9,7 @@ use crate::report::plan::{
     MICROBENCHMARK, Plan, Published, RunId, application_contenders,
 };
 
-/// Bars for each workload: slowdowns of these contenders.
+/// Bars for each workload: the slowdowns of these contenders.
 fn bars(
     plan: &mut Plan,
     workloads: &'static [Published],
@@ -63,7 +63,7 @@ pub(super) fn contenders_compared(plan: &mut Plan) -> Result<Draw, Error> {
     )
 }
 
-/// Sizes without a tail, at load 0.9, and with one, at load 0.4.
+/// A size distribution without a tail, at load 0.9, and two with one, at load 0.4.
 const LIGHT_AND_HEAVY: [Published; 3] = [MICROBENCHMARK, APPLICATIONS[0], APPLICATIONS[4]];
 
 pub(super) fn policies(plan: &mut Plan) -> Result<Draw, Error> {

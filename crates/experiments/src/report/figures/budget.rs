@@ -9,9 +9,9 @@ use crate::error::Error;
 use crate::latency::{Budget, Fabric, Op, link_setting};
 use crate::report::plan::Plan;
 
-/// EDM, which is looked at closer, is the first.
+/// Fabrics of the figure; EDM, which is shown in more detail, is the first.
 const FABRICS: [Fabric; 4] = [Fabric::Edm, Fabric::RawEthernet, Fabric::Roce, Fabric::Tcp];
-/// The testbed's.
+/// Link rate of the testbed in Gb/s.
 const LINK_GBPS: u64 = 25;
 
 pub(super) fn stages(_: &mut Plan) -> Result<Draw, Error> {
@@ -60,7 +60,7 @@ pub(super) fn stages(_: &mut Plan) -> Result<Draw, Error> {
     }))
 }
 
-/// What stages are grouped by, from the nearest to the application to the medium.
+/// Groups of stages, from the application to the medium.
 const LAYERS: [&str; 6] =
     ["protocol stack", "EDM logic", "layer 2 forwarding", "MAC", "PCS", "link"];
 

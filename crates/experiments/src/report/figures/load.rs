@@ -8,7 +8,7 @@ use crate::error::Error;
 use crate::report::plan::{Contender, EDM, MICROBENCHMARK, Plan, Results, RunId, contenders};
 
 const LOADS: [f64; 8] = [0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9];
-/// Where queueing is felt, and Ethernet still carries it.
+/// A load at which queueing is visible, and which Ethernet still carries.
 const LOAD_OF_DISTRIBUTION: f64 = 0.8;
 
 /// A contender's runs by load.
@@ -28,7 +28,7 @@ impl Row {
     }
 }
 
-/// The run of a contender at a load; the summary of a report shows some of them too.
+/// The run of a contender at a load; the summary of a report also shows some of them.
 pub(crate) fn at_load(plan: &mut Plan, contender: Contender, load: f64) -> Result<RunId, Error> {
     plan.add(MICROBENCHMARK, contender, &[format!("workload.load={load}")])
 }
@@ -53,7 +53,7 @@ fn load_axis() -> Axis {
     Axis::of_data("Load (share of block slots on EDM)", Scale::Linear, 1)
 }
 
-/// Those that carry every load: EDM, and the bounds it is held against.
+/// True for contenders that carry every load: EDM, and its bounds.
 fn carry_every_load(contender: &Contender) -> bool {
     contender.role == Role::Reference || contender.name.starts_with(EDM.name)
 }

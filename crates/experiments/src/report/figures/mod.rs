@@ -1,4 +1,4 @@
-//! The figures of a report: what each one runs, and how it shows it.
+//! The figures of a report: their runs, and how they show the results.
 
 mod applications;
 mod budget;
@@ -12,7 +12,7 @@ use super::plan::{Plan, Results};
 use crate::error::Error;
 pub(crate) use load::at_load;
 
-/// Makes a figure from the runs that it asked for.
+/// Makes a figure from the runs that it has requested.
 pub(crate) type Draw = Box<dyn Fn(&Results) -> Figure>;
 
 /// A figure of the report.
@@ -20,7 +20,7 @@ pub(crate) type Draw = Box<dyn Fn(&Results) -> Figure>;
 pub struct FigureEntry {
     /// Name in the page's address.
     pub id: &'static str,
-    /// Asks for its runs. The figure's command is filled in by the caller.
+    /// Requests its runs. The caller fills in the figure's command.
     pub(crate) plan: fn(&mut Plan) -> Result<Draw, Error>,
 }
 
