@@ -1,4 +1,4 @@
-//! See the module: what is built here says which commit it is of.
+//! Records the commit in the build; see the module.
 
 #[path = "../sim/commit/build.rs"]
 mod commit;

@@ -1,40 +1,40 @@
-//! Measures what a second core brings to `ethermem sweep`: `cargo bench -p ethermem-cli`.
+//! Measures the gain of a second core for `ethermem sweep`: `cargo bench -p ethermem-cli`.
 //!
-//! One thread, two, and two processes of one thread that have half of the points each, take turns,
-//! so that what else runs on the machine falls on all; results and journals are new each time. The
-//! two processes share nothing but the machine: what they gain over one is all that its second core
-//! can give, and stands beside the target. The median of the ratios of a turn counts, where the
-//! machine was ours: on cores that others use too, two threads get less than two cores, and the
-//! ratio says nothing of the sweep.
+//! One thread, two threads, and two processes of one thread with half of the points each,
+//! alternate, so that other load of the machine affects all of them. Results and journals are new
+//! each time. The two processes share only the machine: their gain over one process is all that its
+//! second core can give, and stands beside the target. The result is the median of the turns'
+//! ratios, if the machine was otherwise idle. On shared cores two threads get less than two cores,
+//! and the ratio does not describe the sweep.
 
 use std::path::Path;
 use std::process::{Child, Command, ExitCode, Stdio};
 use std::time::Instant;
 use std::{fmt, fs};
 
-/// Turns of one thread and two.
+/// Number of turns of one thread and two.
 const TURNS: usize = 7;
-/// What two cores should bring.
+/// Speed-up that two cores should give.
 const TARGET: f64 = 1.9;
-/// A run that had less of the cores that it asked for shared them.
+/// A run that had a smaller fraction of its requested cores shared them.
 const CORES_SHARE_MIN: f64 = 0.97;
-/// Linux counts the time of processes in ticks, a hundred to the second.
+/// Linux counts the time of processes in ticks, a hundred per second.
 const TICKS_PER_S: f64 = 100.0;
 
 const BASE: &str = "[workload]\nmessages = 100000\n";
-/// Of six loads: 96 points, so that the one that ends last, alone, is little of the whole. All in
-/// one process, or half of them in each of two.
+/// With six loads this makes 96 points, so that the last one, which runs alone, is a small part.
+/// All are in one process, or half of them in each of two.
 const SEEDS: usize = 16;
 
-/// What one call took.
+/// Measurements of one call.
 struct Sample {
     wall_s: f64,
-    /// Time on cores, of all its threads; `None` where the system does not say.
+    /// Processor time of all its threads in seconds; `None` if the system does not provide it.
     cores_s: Option<f64>,
 }
 
 impl Sample {
-    /// Cores that it had, in the mean over its time.
+    /// Mean number of cores that it had.
     fn cores(&self) -> Option<f64> {
         self.cores_s.map(|cores_s| cores_s / self.wall_s)
     }
@@ -47,7 +47,7 @@ impl fmt::Display for Sample {
     }
 }
 
-/// What the second core brought, in all turns.
+/// Speed-ups by the second core, in all turns.
 struct Ratios(Vec<f64>);
 
 impl Ratios {
@@ -95,7 +95,7 @@ fn main() -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// Runs the whole sweep anew, in so many processes of so many threads.
+/// Runs the whole sweep from the start, in `processes` processes of `threads` threads.
 fn sweep(folder: &Path, processes: usize, threads: usize) -> Sample {
     let sweep = format!(
         "scenario = 'base.toml'\nseeds = {}\n[vary]\n\
@@ -106,7 +106,7 @@ fn sweep(folder: &Path, processes: usize, threads: usize) -> Sample {
     let outs: Vec<String> = (0..processes).map(|process| format!("{process}.parquet")).collect();
     for out in &outs {
         for name in [out.clone(), format!("{out}.journal")] {
-            // The first call finds none.
+            // Before the first call the files do not exist.
             let _ = fs::remove_file(folder.join(name));
         }
     }
@@ -131,10 +131,10 @@ fn sweep(folder: &Path, processes: usize, threads: usize) -> Sample {
     Sample { wall_s, cores_s }
 }
 
-/// How long all children that have ended were on cores, as Linux says it.
+/// Processor time of all ended children in seconds, from Linux.
 fn children_s() -> Option<f64> {
     let stat = fs::read_to_string("/proc/self/stat").ok()?;
-    // Behind the program's name, which may have spaces, the first field is the third.
+    // Behind the program's name, which may contain spaces, the first field is number 3.
     let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
     let ticks = |field: usize| fields.get(field - 3)?.parse::<f64>().ok();
     Some((ticks(16)? + ticks(17)?) / TICKS_PER_S)

@@ -91,7 +91,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let mut outcome = request.run(&runner(arguments.threads))?;
     arguments.format.print(&outcome, Outcome::text)?;
     let Some(page) = outcome.write()? else { return Ok(()) };
-    // JSON alone on the standard output stays alone.
+    // Only JSON goes to the standard output.
     if arguments.format == Format::Json {
         return Ok(());
     }

@@ -1,4 +1,4 @@
-//! `ethermem latency --ddc`: what a page costs in a disaggregated datacenter.
+//! `ethermem latency --ddc`: latency of a page in a disaggregated datacenter.
 
 use clap::Args;
 use ethermem_experiments::ddc::{Budget, LINK_GBPS_DEFAULT, Parameters, metres, ns};

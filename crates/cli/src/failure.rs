@@ -1,4 +1,4 @@
-//! Why a command did not do what it was asked, and the exit code that says so.
+//! Failures of commands, and their exit codes.
 
 use std::error::Error as _;
 use std::fmt::Display;
@@ -12,20 +12,20 @@ use ethermem_experiments::Error;
 use crate::interrupt;
 use crate::output::{print, say};
 
-/// Why a command ended early.
+/// The reason why a command ended early.
 #[derive(Debug)]
 pub(crate) enum Failure {
-    /// What was given cannot be used: one line that says what, where and what is allowed.
+    /// An argument or a file cannot be used; one line says what, where and what is allowed.
     Input(String),
-    /// An invariant does not hold: a defect of this program.
+    /// An invariant is violated, which is a defect of this program.
     Broken {
         what: String,
-        /// Repeats it, the seed included.
+        /// Command that repeats the run, including the seed.
         command: String,
     },
-    /// Ended by Ctrl-C; says what was done and what was written.
+    /// A signal interrupted the command; the text says what was done and what was written.
     Interrupted(String),
-    /// Whoever read the output has seen enough.
+    /// The reader of the output has closed it.
     Unread,
 }
 
@@ -34,7 +34,7 @@ impl Failure {
         Failure::Input(what.to_string())
     }
 
-    /// Says it on the standard error.
+    /// Prints it on the standard error.
     pub(crate) fn report(&self) -> ExitCode {
         match self {
             Failure::Input(what) => {
@@ -65,7 +65,8 @@ impl From<Error> for Failure {
     }
 }
 
-/// Help and version on the standard output; a wrong argument in one line, as any bad input.
+/// Prints help and version on the standard output, or one line for a wrong argument, as for any bad
+/// input.
 pub(crate) fn report_usage(error: &clap::Error, not_here: &[&str]) -> ExitCode {
     if !error.use_stderr() {
         let printed = if std::io::stdout().is_terminal() {
@@ -97,7 +98,7 @@ pub(crate) fn report_usage(error: &clap::Error, not_here: &[&str]) -> ExitCode {
     ExitCode::from(2)
 }
 
-/// What a number may be that is none, or not such a one.
+/// The values that a number may have.
 fn allowed(why: &ParseIntError) -> &'static str {
     match why.kind() {
         IntErrorKind::PosOverflow => "allowed are smaller whole numbers",

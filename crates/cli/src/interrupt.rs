@@ -1,4 +1,4 @@
-//! Ctrl-C: a flag that runs look at, and an end even where nothing looks.
+//! Ctrl-C: a flag that runs poll, and a forced end where nothing polls it.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -6,34 +6,34 @@ use std::time::Duration;
 
 use crate::output::say;
 
-/// What a run gets to end by itself and clear away what it began to write.
+/// Time in ms that a run has to end by itself and remove partial output.
 static PATIENCE_MS: AtomicU64 = AtomicU64::new(500);
-/// As shells say "ended by SIGINT".
+/// Exit code by which shells report SIGINT.
 const EXIT_CODE: i32 = 130;
 
 static INTERRUPTED: AtomicBool = AtomicBool::new(false);
-/// The command has come to its end by itself.
+/// True once the command has ended by itself.
 static OVER: AtomicBool = AtomicBool::new(false);
 static LEFT: OnceLock<String> = OnceLock::new();
 
-/// Says what an interrupted command leaves behind, once it leaves something.
+/// Sets the description of what an interrupted command leaves behind, once it leaves something.
 pub(crate) fn leaves(what: String) {
-    // A command says it once.
+    // A command sets it only once.
     let _ = LEFT.set(what);
 }
 
-/// What an interrupted command leaves behind.
+/// Description of what an interrupted command leaves behind.
 pub(crate) fn left() -> &'static str {
     LEFT.get().map_or("no file was written", String::as_str)
 }
 
-/// Set by Ctrl-C, SIGTERM and SIGHUP.
+/// The flag that Ctrl-C, SIGTERM and SIGHUP set.
 pub(crate) fn flag() -> &'static AtomicBool {
     &INTERRUPTED
 }
 
-/// Sets the flag when a signal comes. Who does not look at it, as while a pipe gives no input, is
-/// ended after [`PATIENCE_MS`], and by a second signal at once.
+/// Sets the flag when a signal arrives. A command that does not poll it, such as one that reads an
+/// empty pipe, is ended after [`PATIENCE_MS`], and by a second signal at once.
 pub(crate) fn listen() {
     let listening = ctrlc::set_handler(|| {
         if INTERRUPTED.swap(true, Ordering::Relaxed) {
@@ -53,15 +53,15 @@ pub(crate) fn listen() {
     }
 }
 
-/// Gives a command that has more to do at its end so long for it.
+/// Extends the time for a command that has more to do at its end.
 #[cfg(feature = "serve")]
 pub(crate) fn patience(patience: Duration) {
     let ms = u64::try_from(patience.as_millis()).unwrap_or(u64::MAX);
     PATIENCE_MS.store(ms, Ordering::Relaxed);
 }
 
-/// The command has ended in its time. What is left to do is the system's, as giving back memory,
-/// and keeps its exit code.
+/// Notes that the command has ended in time. The rest, such as freeing memory, is the system's
+/// work, and keeps the exit code.
 #[cfg(feature = "serve")]
 pub(crate) fn is_over() {
     OVER.store(true, Ordering::Relaxed);

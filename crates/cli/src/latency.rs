@@ -28,7 +28,7 @@ const SOURCES: [Named<Source>; 2] = [
     ("rtl", "Cycles of the RTL, compiled and run; the first run builds it", Source::Rtl),
 ];
 
-/// What the stages are of.
+/// Source of the stages.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Source {
     Model,

@@ -1,4 +1,4 @@
-//! Logs of the commands that serve, and what systemd is told of them.
+//! Logs of the commands that serve, and their notifications to systemd.
 
 use ethermem_node::LogFormat;
 use sd_notify::NotifyState;
@@ -6,13 +6,13 @@ use tracing::{Level, warn};
 
 use crate::value::Named;
 
-/// The forms of logs.
+/// Formats of logs.
 pub(crate) const FORMS: [Named<LogFormat>; 2] = [
     ("text", "A line of text for each event", LogFormat::Text),
     ("json", "A line of JSON for each event", LogFormat::Json),
 ];
 
-/// Writes events of a level and those above it to the standard error.
+/// Writes events of at least this level to the standard error.
 pub(crate) fn to_stderr(level: Level, form: LogFormat) {
     let subscriber = tracing_subscriber::fmt()
         .with_max_level(level)
@@ -25,7 +25,7 @@ pub(crate) fn to_stderr(level: Level, form: LogFormat) {
     }
 }
 
-/// systemd, where it started us and asked to be told.
+/// Notifies systemd, if it started this process and asked for notification.
 pub(crate) fn tell_manager(state: &[NotifyState<'_>]) {
     if let Err(error) = sd_notify::notify(state) {
         warn!(%error, "systemd cannot be told");

@@ -1,9 +1,9 @@
-//! The `ethermem` command: parses what a person asks for, calls the libraries, prints.
+//! The `ethermem` command: parses arguments, calls the libraries, prints.
 //!
-//! Results go to the standard output, everything else to the standard error. The exit code is 0
-//! when all went well, 2 when what was given cannot be used (one line says what, where and what is
-//! allowed), 1 when an invariant broke, and 130 after Ctrl-C. What is computed belongs to the
-//! libraries; here are only arguments, threads, progress and files.
+//! Results go to the standard output, everything else to the standard error. The exit code is 0 on
+//! success, and 2 when an argument or a file cannot be used (one line says what, where and what is
+//! allowed). It is 1 when an invariant is violated, and 130 after Ctrl-C. The libraries compute
+//! everything; this crate has only arguments, threads, progress and files.
 
 mod bench;
 mod compare;
@@ -122,7 +122,7 @@ enum Command {
     Page,
 }
 
-/// Flags of one meaning that commands write in two ways. Each command takes both.
+/// Flags of equal meaning with different names. Each command takes both names.
 const TWINS: [[&str; 2]; 2] = [["fabric", "fabrics"], ["metrics-listen", "metrics-address"]];
 
 fn taking_twins(command: clap::Command) -> clap::Command {
@@ -138,11 +138,11 @@ fn taking_twins(command: clap::Command) -> clap::Command {
         .mut_subcommands(taking_twins)
 }
 
-/// Commands that this build leaves out; the whole program has them.
+/// Commands that this build leaves out; the complete program has them.
 const NOT_HERE: &[&str] =
     if cfg!(feature = "serve") { &[] } else { &["node", "kv", "doctor", "limits"] };
 
-/// A number below 0 is a value that its option refuses, and no option of its own.
+/// Lets options take numbers below 0 as values, which they then refuse with their own error.
 fn taking_negative_numbers(command: clap::Command) -> clap::Command {
     command
         .mut_args(|argument| {
@@ -162,7 +162,7 @@ fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(error) => return failure::report_usage(&error, NOT_HERE),
     };
-    // Programs get their own signals, and these commands their programs' exit codes.
+    // Programs receive their own signals, and these commands return the programs' exit codes.
     #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
     match &cli.command {
         Command::Run(arguments) => return ended(remote::run::run(arguments)),

@@ -61,7 +61,7 @@ impl RowFormat {
     }
 }
 
-/// Ruled for the width of a terminal, plain for files and pipes.
+/// The table style: ruled to the width of a terminal, plain for files and pipes.
 pub(crate) fn table_style() -> TableStyle {
     if !std::io::stdout().is_terminal() {
         return TableStyle::Plain;
@@ -70,13 +70,13 @@ pub(crate) fn table_style() -> TableStyle {
     TableStyle::Ruled { width_max: width.into() }
 }
 
-/// Says something on the standard error. Where that is full or closed nothing can be done, and what
-/// the command is for goes on; `eprintln!` would panic.
+/// Prints a line on the standard error. If that is full or closed, the line is dropped and the
+/// command goes on; `eprintln!` would panic.
 pub(crate) fn say(what: impl Display) {
     let _ = std::io::stderr().write_all(format!("{what}\n").as_bytes());
 }
 
-/// Prints results. A reader that went away, as `head` does, is no failure of theirs or ours.
+/// Prints results. A reader that has closed the pipe, as `head` does, is not an error.
 pub(crate) fn print(text: &str) -> Result<(), Failure> {
     let mut stdout = std::io::stdout().lock();
     match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {

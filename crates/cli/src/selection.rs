@@ -1,4 +1,4 @@
-//! Arguments that say which messages run on which network.
+//! Arguments that select messages and their network.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! What a person at a terminal sees of an experiment: a bar there, few lines in a log.
+//! Progress of an experiment: a bar on a terminal, few lines in a log.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -9,9 +9,9 @@ use indicatif::{ProgressBar, ProgressStyle};
 use crate::interrupt;
 use crate::output::say;
 
-/// Runs for the command as it was typed, on as many threads as are given.
+/// A runner for the command as it was typed, on this many threads.
 pub(crate) fn runner(threads: Option<u16>) -> Runner<'static> {
-    // Where a word is not UTF-8, what is said of it is as near as a line of text can be.
+    // A word that is not UTF-8 is shown approximately.
     let typed = std::env::args_os().skip(1);
     Runner {
         threads: threads.map_or_else(threads_default, usize::from),
@@ -22,7 +22,7 @@ pub(crate) fn runner(threads: Option<u16>) -> Runner<'static> {
     }
 }
 
-/// The standard error.
+/// The face on the standard error.
 pub(crate) struct Terminal;
 
 impl Face for Terminal {
@@ -38,16 +38,15 @@ impl Face for Terminal {
     }
 }
 
-/// What has been done, over all runs of a command. The bar goes when it is dropped, for what is
-/// printed next.
+/// Progress over all runs of a command. The bar is removed on drop, before further output.
 struct Bar {
     bar: ProgressBar,
-    /// Runs that are expected and that have ended; lines in a log when there is no terminal.
+    /// Expected and finished runs, for lines in a log when there is no terminal.
     runs: Option<(usize, AtomicUsize)>,
 }
 
 impl Bar {
-    /// A bar up to `messages`, or a count where their number is unknown.
+    /// A bar up to `messages`, or a counter if their number is unknown.
     fn of_messages(messages: Option<u64>) -> Bar {
         let (bar, template) = match messages {
             Some(total) => {
@@ -65,7 +64,7 @@ impl Bar {
         Bar { bar, runs: Some((runs, AtomicUsize::new(0))) }
     }
 
-    /// Seconds that the rest takes, if it costs what was done so far.
+    /// Estimated remaining time in seconds, from the speed so far.
     fn left_s(&self) -> f64 {
         let done = self.bar.position() as f64;
         let all = self.bar.length().unwrap_or_default() as f64;

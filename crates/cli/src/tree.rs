@@ -1,4 +1,4 @@
-//! `ethermem command-tree`: what clap knows of each command, for tests that go through all of them.
+//! `ethermem command-tree`: clap's data of each command, for tests that go through all of them.
 
 use clap::{ArgAction, Command};
 use serde::Serialize;
@@ -9,18 +9,18 @@ use crate::output::print;
 /// One command that can be run.
 #[derive(Serialize)]
 struct Entry {
-    /// Its words, without `ethermem`.
+    /// Words of the command, without `ethermem`.
     command: Vec<String>,
     arguments: Vec<Argument>,
 }
 
 #[derive(Serialize)]
 struct Argument {
-    /// With its dashes; none of a positional argument.
+    /// Flag with its dashes; `None` for a positional argument.
     flag: Option<String>,
-    /// What stands for its value in the help; none of a switch.
+    /// Name of its value in the help; `None` for a switch.
     value: Option<String>,
-    /// All that are allowed, where those are few.
+    /// All allowed values, if they are few.
     values: Vec<String>,
     is_required: bool,
     takes_many: bool,

@@ -5,10 +5,10 @@ use std::ops::RangeInclusive;
 use bytesize::ByteSize;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 
-/// The name of a value, what the help says about it, and the value.
+/// Name of a value, its help, and the value.
 pub(crate) type Named<T> = (&'static str, &'static str, T);
 
-/// One of the values of a list, by its name.
+/// A parser of the values of a list, by name.
 pub(crate) fn one_of<T: Copy + Send + Sync + 'static>(
     known: &'static [Named<T>],
 ) -> impl TypedValueParser<Value = T> {
@@ -25,10 +25,10 @@ pub(crate) fn size(text: &str) -> Result<ByteSize, String> {
     text.parse().map_err(|_| "allowed is a size such as 64MiB".to_owned())
 }
 
-/// How many bytes: a whole number, or with a unit. Every flag that takes bytes takes both.
+/// Parses a number of bytes: a whole number, or one with a unit. Every flag for bytes takes both.
 pub(crate) fn bytes(text: &str) -> Result<u64, String> {
     let allowed = "must be a whole number of bytes, or a size such as 64KiB".to_owned();
-    // 1.5 B is no length, and 1.5KiB is one.
+    // 1.5 B is not a length, but 1.5KiB is one.
     if text.parse::<f64>().is_ok() && text.parse::<u64>().is_err() {
         return Err(allowed);
     }

@@ -1,4 +1,4 @@
-//! `ethermem workload`: what messages there are, before any network carries them.
+//! `ethermem workload`: messages of workloads, before any network carries them.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! `ethermem bench`: how long operations on a pool take.
+//! `ethermem bench`: measurements of operations on a pool.
 
 mod micro;
 mod ycsb;

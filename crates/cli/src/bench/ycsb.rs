@@ -147,7 +147,7 @@ impl Arguments {
     }
 }
 
-/// A word that is one of a library's names.
+/// Parses one of a library's names.
 fn word<T: DeserializeOwned>(text: &str) -> Result<T, String> {
     serde_json::from_value(Value::String(text.to_owned())).map_err(|error| error.to_string())
 }

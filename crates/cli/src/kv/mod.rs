@@ -39,7 +39,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         crate::output::say(format_args!("{url}: {choice}"));
     }
     let mut server = Server::bind(&pool, options).map_err(Failure::input)?;
-    // The server has its own, and may leave this pool for a new one.
+    // The server has its own handle, and may replace this pool by a new one.
     drop(pool);
     let observe = |listen| Observer::start(server.published(), listen);
     let observer = settings.metrics_listen.map(observe).transpose().map_err(Failure::input)?;

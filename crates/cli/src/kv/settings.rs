@@ -1,4 +1,4 @@
-//! What a server is to be, by flags and by a file: one struct is both, so every flag is a key.
+//! Settings of a server, from flags and a file: one struct serves both, so every flag is a key.
 
 use std::fs::File;
 use std::io::Read;
@@ -16,7 +16,7 @@ use crate::failure::Failure;
 use crate::logs::FORMS;
 use crate::value::one_of;
 
-/// Longer is no file of a password, a key or certificates.
+/// Largest size in bytes of a file with a password, a key or certificates.
 const SECRET_BYTES_MAX: u64 = 1 << 20;
 
 #[derive(Args, Clone, Debug, Default, Deserialize)]
@@ -66,7 +66,7 @@ enum Side {
 }
 
 impl Settings {
-    /// Reads a file. What it names is looked up from its own folder.
+    /// Reads a file. Paths in it are relative to its own folder.
     pub(super) fn read(path: &Path) -> Result<Settings, Failure> {
         let unread = |error| Failure::input(format!("--config {}: {error}", path.display()));
         let text = std::fs::read_to_string(path).map_err(unread)?;
@@ -85,7 +85,7 @@ impl Settings {
         Ok(file)
     }
 
-    /// What `self` says, and what `below` says where `self` does not.
+    /// The values of `self`, and those of `below` where `self` has none.
     pub(super) fn over(self, below: Settings) -> Settings {
         Settings {
             pool: self.pool.or(below.pool),
@@ -105,7 +105,7 @@ impl Settings {
         self.log_format.unwrap_or(LogFormat::Text)
     }
 
-    /// The server's options, with files read and defaults put in.
+    /// The server's options, with files read and defaults filled in.
     pub(super) fn options(&self) -> Result<Options, Failure> {
         let index = match self.index.unwrap_or(Side::Client) {
             Side::Client => Index::Client,
@@ -135,7 +135,7 @@ impl Settings {
     }
 }
 
-/// Who may read a file.
+/// Users that may read a file.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Readers {
     Any,
@@ -156,7 +156,7 @@ fn read(path: &Path, readers: Readers) -> Result<Vec<u8>, Failure> {
     Ok(bytes)
 }
 
-/// The first line of a file. The error never quotes it.
+/// The first line of a file. An error never quotes it.
 fn password(path: &Path) -> Result<Password, Failure> {
     let bytes = read(path, Readers::Owner)?;
     let line = bytes.split(|&octet| octet == b'\n').next().unwrap_or_default();

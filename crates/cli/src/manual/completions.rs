@@ -19,7 +19,7 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn run(arguments: &Arguments, root: &Command) -> Result<(), Failure> {
-    // The generators offer hidden commands, too, so they get a tree without them.
+    // The generators would offer hidden commands, too, so they get a tree without them.
     let shown = root.get_subcommands().filter(|command| !command.is_hide_set());
     let mut shown = Command::new("ethermem")
         .version(env!("ETHERMEM_VERSION"))

@@ -27,7 +27,7 @@ pub(crate) fn run(arguments: &Arguments, root: Command) -> Result<(), Failure> {
     pages.iter().try_for_each(write).map_err(Failure::input)
 }
 
-/// Adds the name and the text of the page of a command, and of each below it.
+/// Adds the name and the text of the page of a command, and of each subcommand.
 fn render(command: &Command, pages: &mut Vec<(String, Vec<u8>)>) -> Result<(), Failure> {
     let page = Man::new(command.clone());
     let mut text = Vec::new();

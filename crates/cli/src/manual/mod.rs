@@ -1,4 +1,4 @@
-//! What shells, `man`, editors and the reference know of the commands, made from clap's tree.
+//! Completions, manual pages, schemas and the reference of the commands, made from clap's tree.
 
 pub(crate) mod completions;
 pub(crate) mod man;

@@ -32,7 +32,7 @@ fn shown(command: &Command) -> impl Iterator<Item = &Command> {
     command.get_subcommands().filter(|below| !below.is_hide_set())
 }
 
-/// A table of the commands below one.
+/// A table of a command's subcommands.
 fn list(command: &Command) -> String {
     let mut table = "\n| command | does |\n|---|---|\n".to_owned();
     for below in shown(command) {
@@ -70,19 +70,19 @@ fn section(command: &Command, page: &mut String) {
     }
 }
 
-/// Whether an argument is the command's, and none that every command has.
+/// True for an argument of the command itself; false for one that every command has.
 fn is_own(argument: &Arg) -> bool {
     !["help", "version"].contains(&argument.get_id().as_str()) && !argument.is_hide_set()
 }
 
-/// `--set <KEY=VALUE>`, as the help shows it.
+/// Form of an argument in the help: `--set <KEY=VALUE>`.
 fn form(argument: &Arg) -> String {
     let many = matches!(argument.get_action(), ArgAction::Append);
     let shown = argument.to_string().replace('|', "\\|");
     if many && !shown.ends_with("...") { format!("{shown}...") } else { shown }
 }
 
-/// The help of an argument with its default and its values.
+/// Help of an argument, with its default and its values.
 fn meaning(argument: &Arg) -> String {
     let help = argument.get_long_help().or_else(|| argument.get_help());
     let mut meaning = help.map(line).unwrap_or_default();
@@ -104,7 +104,7 @@ fn meaning(argument: &Arg) -> String {
     meaning
 }
 
-/// A text on one line, as a cell of a table takes it.
+/// A text on one line, for a cell of a table.
 fn line(text: &StyledStr) -> String {
     let text = text.to_string();
     let words: Vec<&str> = text.split_whitespace().collect();

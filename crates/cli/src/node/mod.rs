@@ -25,7 +25,7 @@ use crate::interrupt;
 use crate::logs::{self, FORMS, tell_manager};
 use crate::value::{one_of, size};
 
-/// Nothing is under way when so long nothing came: clients try again sooner.
+/// A draining node is idle after this time without a datagram: clients retransmit sooner.
 const DRAINED_AFTER: Duration = Duration::from_millis(250);
 
 const EXAMPLES: &str = "Examples:\n  \
@@ -116,9 +116,9 @@ fn offload(text: &str) -> Result<(String, OffloadFile), String> {
 }
 
 impl Serve {
-    /// The flags as if they were a file.
+    /// The flags in the form of a file.
     fn flags(&self) -> NodeFile {
-        // Without quotas, and named as its file.
+        // Such a tenant has no quotas, and the name of its file.
         let tenant = |path: &PathBuf| TenantFile::of(path.display().to_string(), path.clone());
         NodeFile {
             memory: self.memory,
@@ -187,7 +187,7 @@ fn serve(arguments: &Serve) -> Result<(), Failure> {
         "serving"
     );
     let mut stdout = std::io::stdout();
-    // Whoever starts it may read no more than these lines.
+    // The starting program may read no more than these lines.
     let lines = [
         address.map(|address| format!("listening on {address}\n")),
         ring.map(|ring| format!("listening on ring://{ring}\n")),
@@ -218,17 +218,17 @@ fn log_to_stderr(settings: &Settings) {
     logs::to_stderr(level, settings.log_format);
 }
 
-/// Serves until a signal, then drains.
+/// Serves until a signal, and then drains.
 fn until_the_end(started: Started, settings: &Settings) -> Result<(), Failure> {
     let mut server = started.server;
-    // A draining node needs longer than other commands do to end by themselves.
+    // A draining node needs more time than other commands to end by itself.
     interrupt::patience(settings.drain_for + Duration::from_secs(1));
     let failed = |error| Failure::input(format!("the node's network: {error}"));
     server.run(settings.poll_for, interrupt::flag()).map_err(failed)?;
     tell_manager(&[NotifyState::Stopping]);
     info!(processes = server.node().processes(), "ending: no new processes");
     server.drain(settings.drain_for, DRAINED_AFTER).map_err(failed)?;
-    // To give back much memory takes seconds.
+    // Freeing much memory takes seconds.
     interrupt::is_over();
     let (node, outside) = (server.node().counters(), server.counters());
     let memory = server.node().memory();

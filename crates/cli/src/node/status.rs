@@ -10,7 +10,7 @@ use ethermem_node::Status;
 use crate::failure::Failure;
 use crate::output::Format;
 
-/// Whoever does not answer in this time is not there.
+/// A node that does not respond within this time counts as absent.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 #[derive(Args)]

@@ -1,7 +1,7 @@
-//! `ethermem run`, `profile`, `emulate` and `study`: programs that know nothing of remote memory.
+//! `ethermem run`, `profile`, `emulate` and `study`: unmodified programs on remote memory.
 //!
-//! Standard output and standard error belong to the program. What these commands have to say goes
-//! to the file of `--report`, and for people to the terminal, if there is one.
+//! Standard output and standard error belong to the program. The output of these commands goes to
+//! the file of `--report` and, for people, to the terminal, if there is one.
 
 pub(crate) mod emulate;
 mod network;
@@ -50,12 +50,12 @@ impl Ran {
 }
 
 impl Common {
-    /// Whether the report can be written, before anything runs.
+    /// Checks that the report can be written, before anything runs.
     fn check(&self) -> Result<(), Failure> {
         Ok(self.report.as_deref().map_or(Ok(()), can_be_written)?)
     }
 
-    /// Writes the report, and shows a terminal its table.
+    /// Writes the report, and shows its table on a terminal.
     fn tell<T: Serialize>(&self, report: &T, table: &str) -> Result<(), Failure> {
         if let Some(path) = &self.report {
             let write = std::fs::write(path, to_json(report));
@@ -68,21 +68,21 @@ impl Common {
     }
 }
 
-/// For people alone: a terminal gets it.
+/// Shows a table on the terminal, if there is one.
 fn show(table: &str) {
     if std::io::stderr().is_terminal() {
         say(format_args!("\n{}", table.trim_end()));
     }
 }
 
-/// Ends as the program ended, which does not return after a signal.
+/// Ends as the program ended; after a signal this does not return.
 fn end(status: ExitStatus) -> Result<std::process::ExitCode, Failure> {
     let code = ethermem_pager::end_as(status).map_err(Failure::input)?;
     Ok(std::process::ExitCode::from(u8::try_from(code).unwrap_or(1)))
 }
 
-/// Ends as the program ended, after what there was to say of it. Where that failed, a program that
-/// failed, too, is seen to have.
+/// Ends as the program ended, after its report. If the report failed, a failed program's status
+/// still takes precedence.
 fn end_after(
     told: Result<(), Failure>,
     status: ExitStatus,

@@ -1,4 +1,4 @@
-//! The networks that `ethermem emulate` is asked for.
+//! The networks that `ethermem emulate` tries.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! `ethermem study`: profile a program, replay it on every fabric, emulate what came out.
+//! `ethermem study`: profiles a program, replays it on every fabric, emulates the results.
 
 use std::io::IsTerminal;
 use std::path::PathBuf;
@@ -95,7 +95,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// A terminal beside a program: all output that is not shown to people is the program's.
+/// The face of a terminal beside a program, whose output streams belong to the program.
 struct Beside;
 
 impl Face for Beside {

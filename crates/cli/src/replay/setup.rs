@@ -1,4 +1,4 @@
-//! How a trace is replayed: what `replay` and `study` let people choose.
+//! Options of replaying a trace, for `replay` and `study`.
 
 use clap::Args;
 use ethermem_experiments::replay::{

@@ -6,7 +6,7 @@ use std::path::Path;
 use crate::support::{call, called, command, root};
 use tempfile::TempDir;
 
-/// A folder with a good scenario in it, and what a test puts there.
+/// A folder with a valid scenario and the test's files.
 fn folder(files: &[(&str, &str)]) -> TempDir {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("good.toml"), "[workload]\nmessages = 1000\n").unwrap();
@@ -271,7 +271,7 @@ fn the_rtl_refuses_what_it_was_not_built_for() {
     refused(folder.path(), &["rtl", "ycsb", "--workload", "A", "--rtl", "."], line);
 }
 
-/// A flag of another command is known by its name there, too: what is wrong is its value.
+/// A flag's name in another command is also accepted: only its value is wrong.
 #[test]
 fn flags_of_one_meaning_are_known_by_either_name() {
     let folder = folder(&[]);
@@ -293,8 +293,7 @@ fn flags_of_one_meaning_are_known_by_either_name() {
     }
 }
 
-/// What comes with the program is found in any folder, and it is said; a file that is there goes
-/// first.
+/// Built-in files are found from any folder, with a note; an existing file takes precedence.
 #[test]
 fn scenarios_of_the_repository_are_found_outside_of_it() {
     let folder = folder(&[("ycsb.toml", "[workload]\nmessages = 0\n")]);

@@ -1,4 +1,4 @@
-//! `ethermem bench`: measurements of pools, and what cannot be measured.
+//! `ethermem bench`: measurements of pools, and refused measurements.
 
 use std::collections::HashSet;
 use std::fs;
@@ -27,7 +27,7 @@ fn one_point_is_an_object_and_many_are_a_list() {
     let keys: Vec<&String> = point.as_object().unwrap().keys().collect();
     let first = ["pool", "op", "bytes", "depth", "p50_ns", "p99_ns", "mean_ns", "operations_per_s"];
     assert_eq!(keys[..8], first);
-    // Table 1 of EDM's paper, 64 B on the links, 82 ns of DRAM.
+    // Table 1 of EDM's paper, plus 64 B on the links and 82 ns of DRAM.
     assert_eq!(point["mean_ns"], Value::from(409.68));
     let sweep = ["--op", "read,cas", "--depth", "1,4", "--format", "json"];
     let points = json(&[&micro[..], &sweep].concat());
@@ -63,7 +63,7 @@ fn ycsb_on_two_pools() {
     assert_eq!((table.code, table.err.as_str()), (0, ""));
     let rows: Vec<&str> = table.out.lines().collect();
     assert!(rows[0].contains("workload") && rows[0].ends_with("operations/s"), "{}", rows[0]);
-    // All, read and update of A; read-modify-write also of F.
+    // A has rows for all, read and update; F also has read-modify-write.
     assert_eq!(rows.len(), 1 + 2 * (3 + 4), "{}", table.out);
     let results = json(&[&arguments[..], &["--format", "json"]].concat());
     let [local, .., cxl] = results.as_array().unwrap().as_slice() else { panic!("four results") };
@@ -127,12 +127,12 @@ fn figure_7_is_near_what_was_published() {
     assert_eq!(held, 15);
 }
 
-/// The rows that a figure's command prints, by its columns; points without their names.
+/// The rows that a figure's command prints, by column; points without their names.
 fn printed(figure: &str, more: &[&str]) -> Vec<Vec<String>> {
     let scenario = format!("scenarios/{figure}.toml");
     let called = call(&root(), &[&["bench", "ycsb", scenario.as_str()][..], more].concat());
     assert_eq!(called.code, 0, "{}", called.err);
-    // Behind the table stands what it comes to, by pool: `edm: 5 of 5 points`.
+    // The conclusion by pool stands behind the table: `edm: 5 of 5 points`.
     let is_row =
         |line: &&str| line.split_whitespace().next().is_some_and(|one| !one.ends_with(':'));
     let rows = called.out.lines().skip(1).filter(is_row).map(str::split_whitespace);

@@ -9,7 +9,7 @@ use tempfile::TempDir;
 
 use crate::support::{call, root};
 
-/// Two points and three fabrics, with values beside them.
+/// Two points and three fabrics, with published values.
 pub(crate) const TINY: &str = "\
 [fabric]
 nodes = 8
@@ -45,7 +45,7 @@ fn without_a_terminal_its_lines_say_how_far_it_is_and_what_is_left() {
     let folder = folder();
     let called = call(folder.path(), &["compare", "tiny.toml", "--threads", "1"]);
     let lines: Vec<&str> = called.err.lines().collect();
-    // Three fabrics at two points, and the rivals once more by the load of their own blocks.
+    // Three fabrics at two points, and the rivals again with the load in their own blocks.
     let runs = 3 * 2 + 2 * 2;
     assert_eq!(lines.len(), runs, "{}", called.err);
     for (ended, line) in (1..).zip(lines) {
@@ -95,7 +95,7 @@ fn every_rival_is_beside_edm_at_every_load() {
     assert_eq!(rows.len(), 3 * 5 * rivals.len());
 }
 
-/// What a part of figure 8 prints by the published method, with definitions changed.
+/// Output of a part of figure 8 by the published method, with changed definitions.
 fn published_with(part: &[&str], changed: &[&str]) -> Vec<Value> {
     let set = changed.iter().flat_map(|setting| ["--set", setting]);
     let words = ["compare", "--method", "published", "--format", "json"];
@@ -103,8 +103,8 @@ fn published_with(part: &[&str], changed: &[&str]) -> Vec<Value> {
     serde_json::from_str(&out(&root(), &words)).unwrap()
 }
 
-/// The points at which a fabric does not come out under those of others that were published over a
-/// tenth higher, and which others.
+/// Points at which a fabric is not below another one whose published value is over a tenth higher,
+/// and the other one's name.
 fn not_under(lower: &str, rows: &[Value]) -> Vec<String> {
     let number = |row: &Value, name: &str| row[name].as_f64().unwrap();
     let mut found = Vec::new();
@@ -121,7 +121,7 @@ fn not_under(lower: &str, rows: &[Value]) -> Vec<String> {
     found
 }
 
-/// What `docs/figure8.md` says of the pairs in another order: the definition makes it.
+/// The pairs in another order that `docs/figure8.md` explains: the definition causes the order.
 #[test]
 fn definitions_are_why_writes_come_in_another_order() {
     let writes = ["scenarios/figure8a.toml", "--experiment", "write_only", "--fabrics"];
@@ -137,8 +137,8 @@ fn definitions_are_why_writes_come_in_another_order() {
     assert_eq!(not_under("pfabric", &[ahead]), ["load=0.6 dctcp", "load=0.9 dctcp"]);
 }
 
-/// The same of the applications: with as much buffer as it had, and no congestion control, PFC is
-/// behind IRD and pFabric, as published.
+/// The applications: with the published buffer, and no congestion control, PFC is behind IRD and
+/// pFabric, as published.
 #[test]
 fn buffer_and_congestion_control_are_why_pfc_is_ahead_of_others_on_an_application() {
     let applications = ["scenarios/figure8b.toml", "--fabrics", "ird,pfabric,pfc"];
@@ -156,8 +156,8 @@ fn buffer_and_congestion_control_are_why_pfc_is_ahead_of_others_on_an_applicatio
     }
 }
 
-/// Pairs of fabrics at one point whose published values are over a tenth apart, and how many of
-/// them come out in that order.
+/// Pairs of fabrics at one point whose published values differ by over a tenth, and the number of
+/// pairs in the published order.
 fn ordered(rows: &[(String, f64, f64)]) -> (usize, usize) {
     let (mut kept, mut pairs) = (0, 0);
     for (place, ours, published) in rows {
@@ -170,8 +170,8 @@ fn ordered(rows: &[(String, f64, f64)]) -> (usize, usize) {
     (kept, pairs)
 }
 
-/// All numbers by the published method beside the published ones. EDM and its receiver-driven rival
-/// differ from them by no more than a tenth; the fabrics' order is as `docs/figure8.md` has it.
+/// All values by the published method beside the published ones. EDM and its receiver-driven rival
+/// differ from them by at most a tenth; the fabrics' order is that of `docs/figure8.md`.
 #[test]
 fn the_fabrics_are_where_figure_8_has_them_and_in_the_order_that_we_say() {
     let mut text = String::new();
@@ -201,7 +201,7 @@ fn the_fabrics_are_where_figure_8_has_them_and_in_the_order_that_we_say() {
     snapshot("figure8.txt", &text);
 }
 
-/// How the values of [`TINY`] were made, on two of its fabrics.
+/// The method of the values of [`TINY`], on two of its fabrics.
 pub(crate) const METHOD: &str = "\
 [compare.experiments.writes.vary_published]
 workload.read_fraction = [0.5]
@@ -283,7 +283,7 @@ fn the_same_messages_and_as_many_as_fill_as_much() {
     assert_eq!(named, expected);
     assert_eq!(rows[3]["own_blocks"], Value::Null, "the scenario counts in the blocks of edm");
     let frames = &rows[5];
-    // A frame of 15 blocks where EDM has ten of data and one of control on the same link.
+    // A frame has 15 blocks where EDM has ten of data and one of control on the same link.
     assert!((frames["load_asked"].as_f64().unwrap() - 0.9 * 15.0 / 11.0).abs() < 1e-9);
     assert_eq!(frames["published"], Value::Null);
     assert_eq!(rows[4]["published"], 1.4);

@@ -1,4 +1,4 @@
-//! `ethermem compare --out`: what is on the page, and where it cannot be written.
+//! `ethermem compare --out`: the content of the page, and folders that cannot be written.
 
 use std::fs;
 use std::path::Path;
@@ -29,7 +29,7 @@ fn cell(value: &Value, decimals: usize) -> String {
     format!("<td>{:.decimals$}</td>", value.as_f64().unwrap())
 }
 
-/// Every figure has its numbers, and the command below it makes them again.
+/// Every figure has its numbers, and the command below it reproduces them.
 fn repeats(folder: &Path, page: &str) {
     let figures = page.matches("class=\"figure\"").count();
     let commands = commands(page);
@@ -178,7 +178,7 @@ fn a_page_that_cannot_be_written_is_one_line() {
 #[test]
 fn a_folder_that_takes_no_files_and_a_full_disk() {
     let folder = folder();
-    // Nobody makes a folder there, not even root.
+    // Even root cannot make a folder there.
     refused(
         folder.path(),
         &["--out", "/proc/page"],

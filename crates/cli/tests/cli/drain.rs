@@ -1,5 +1,5 @@
-//! A node that is told to end does so in its time, whatever is under way, with exit code 0: with
-//! 130 it would say that it did not come to its end by itself.
+//! A node that is told to end does so in time, whatever is in flight, with exit code 0. The code
+//! 130 would mean that it did not end by itself.
 
 use std::fs;
 use std::io::Write as _;
@@ -13,14 +13,14 @@ use ethermem::{Address, Error, Permissions, Pool, Thread};
 use crate::node::Running;
 
 const RW: Permissions = Permissions::READ_WRITE;
-/// 2^17 pages: each request takes many slices.
+/// 2^17 pages, so that each request takes many slices.
 const LARGE: u64 = 512 << 20;
 
 const FILE: &str = "memory = \"2GiB\"\npage = \"4KiB\"\nlisten = \"127.0.0.1:0\"\n\
     metrics_listen = \"127.0.0.1:0\"\ninsecure = true\ncontrol = \"control\"\n\
     drain_ms_max = 1500\n[offload.endless]\nfile = \"endless.wasm\"\nfuel_max = 100000000\n";
 
-/// What a client does again and again until the node is gone.
+/// An action that a client repeats until the node is gone.
 type Act = fn(&Pool, &Thread) -> Result<(), Error>;
 
 fn allocates(_: &Pool, thread: &Thread) -> Result<(), Error> {
@@ -34,7 +34,7 @@ fn shares(pool: &Pool, thread: &Thread) -> Result<(), Error> {
     region.free().wait()
 }
 
-/// A pool of its own, whose processes end with it.
+/// The thread's pool is its own, and its processes end with the pool.
 fn ends(_: &Pool, thread: &Thread) -> Result<(), Error> {
     thread.alloc(4096, RW).wait()?.free().wait()
 }
@@ -57,13 +57,13 @@ fn start(folder: &Path) -> Running {
     Running::start_with(&["--config", file.to_str().unwrap()])
 }
 
-/// Clients act while the node is told to end: its last words.
+/// Clients act while the node is told to end; returns the node's last output.
 fn ended_while(acts: &[Act], new_pools: bool) -> String {
     let folder = tempfile::tempdir().unwrap();
     let node = start(folder.path());
     let url = format!("udp://{}?timeout_ms=500", node.address());
     let begun = AtomicU32::new(0);
-    // Peers of every socket that say nothing, or half of something.
+    // Peers on every socket that send nothing, or half of a request.
     let silent = Pool::open(&url).unwrap();
     let _silent = silent.thread().unwrap();
     let _peer = UnixStream::connect(folder.path().join("control")).unwrap();
@@ -83,7 +83,7 @@ fn ended_while(acts: &[Act], new_pools: bool) -> String {
                         return;
                     }
                     if new_pools {
-                        // The region of this one ends with its process.
+                        // This region ends with its process.
                         let _region = thread.alloc(LARGE, RW).wait();
                         drop((thread, pool));
                         let Ok(next) = Pool::open(url) else { return };
@@ -93,7 +93,7 @@ fn ended_while(acts: &[Act], new_pools: bool) -> String {
                 }
             });
         }
-        // Each client has done something, and is at it again.
+        // Each client has completed an action, and is in the next.
         while begun.load(Ordering::Relaxed) < 2 * acts.len() as u32 {
             std::thread::yield_now();
         }

@@ -17,7 +17,7 @@ fn start(folder: &Path, arguments: &[&str]) -> Child {
     command.spawn().expect("the command starts")
 }
 
-/// Waits until `ready`, sends the signal of Ctrl-C, and says what came of it and how fast.
+/// Waits until `ready`, sends the signal of Ctrl-C, and returns the result and its delay.
 fn interrupt(mut child: Child, ready: impl Fn() -> bool) -> (Called, Duration) {
     let started = Instant::now();
     while !ready() {

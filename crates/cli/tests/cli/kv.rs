@@ -1,4 +1,4 @@
-//! `ethermem kv`, as a process: with a real memory node that goes and comes back, with a password,
+//! The process `ethermem kv`: with a real memory node that disappears and returns, with a password,
 //! and with TLS.
 
 use std::io::{BufRead, BufReader, Read, Write};
@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use crate::node::Running;
 use crate::support::{call, command};
 
-/// Long: machines are busy.
+/// A long time, because machines are busy.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A server that ends with the test.
@@ -20,7 +20,7 @@ struct Server {
     child: Child,
     address: String,
     metrics: Option<String>,
-    /// Its lines so far.
+    /// Output of the server so far.
     log: Arc<Mutex<String>>,
 }
 
@@ -57,7 +57,7 @@ impl Server {
         Connection(BufReader::new(stream))
     }
 
-    /// Asks again until the answer is this one.
+    /// Repeats the request until the reply is this one; returns the time that took.
     fn until(&self, request: &str, expected: &str) -> Duration {
         let began = Instant::now();
         let mut connection = self.connect();
@@ -84,7 +84,7 @@ impl Drop for Server {
 struct Connection(BufReader<TcpStream>);
 
 impl Connection {
-    /// The first line of the answer; of a string, its bytes.
+    /// The first line of the reply; for a string, its bytes.
     fn ask(&mut self, request: &str) -> String {
         self.0.get_mut().write_all(format!("{request}\r\n").as_bytes()).unwrap();
         self.line()
@@ -116,9 +116,9 @@ fn a_server_outlives_its_node_and_says_what_it_lost() {
         assert_eq!(client.ask("SET key value"), "+OK");
         assert_eq!(client.ask("GET key"), "value");
         node.kill();
-        // Nobody asks for anything, and the server finds out.
+        // No client sends a request, and the server still notices.
         server.until("PING", "-LOADING");
-        // Nothing is waited for any more, and what needs no store works.
+        // Commands no longer wait, and those that need no store succeed.
         for (request, expected) in [("GET key", "-LOADING"), ("SET key v", "-LOADING")] {
             assert!(client.ask(request).starts_with(expected));
         }
@@ -154,7 +154,7 @@ fn a_killed_server_leaves_no_memory_at_the_node() {
     let url = format!("udp://{}", node.address());
     let server = Server::start(Path::new("."), &["--pool", &url, "--listen", "127.0.0.1:0"]);
     assert_eq!(server.connect().ask("SET key value"), "+OK");
-    // The lease is kept, whether or not anybody asks for anything.
+    // The lease is kept alive, with or without requests.
     std::thread::sleep(Duration::from_secs(2));
     assert_eq!(server.connect().ask("GET key"), "value");
     assert!(free_bytes() < all);
@@ -190,13 +190,13 @@ fn a_password_is_asked_for_and_its_file_is_a_secret() {
     assert_eq!(client.ask("PING"), "-NOAUTH Authentication required.");
     assert_eq!(client.ask("AUTH default \"correct horse\""), "+OK");
     assert_eq!(client.ask("SET key value"), "+OK");
-    // Strangers keep nobody out, however many come.
+    // Unauthenticated clients keep no other client out, however many there are.
     let strangers: Vec<Connection> = (0..5).map(|_| server.connect()).collect();
     let mut other = server.connect();
     assert!(other.ask("HELLO 2 AUTH default \"correct horse\"").starts_with('*'));
     assert_eq!(client.ask("GET key"), "value");
     drop(strangers);
-    // A connection that guesses ends.
+    // A connection that guesses passwords is closed.
     let mut guesser = server.connect();
     for _ in 0..5 {
         assert!(guesser.ask("AUTH guess").starts_with("-WRONGPASS"));
@@ -234,7 +234,7 @@ fn a_file_of_settings_is_refused_in_one_line_with_its_number() {
     }
 }
 
-/// A certificate for 127.0.0.1 that signs itself, or one that `signer` signs.
+/// A certificate for 127.0.0.1 that is self-signed, or signed by `signer`.
 fn certificate(folder: &Path, name: &str, signer: Option<&str>) -> bool {
     let (key, cert) = (format!("{name}.key"), format!("{name}.pem"));
     let mut openssl = Command::new("openssl");
@@ -282,7 +282,7 @@ fn redis_cli_speaks_tls_and_who_speaks_none_is_told() {
     assert_eq!(redis_cli(folder, &server, &set).unwrap().1.trim(), "OK");
     let get = [&tls[..], &["GET", "key"]].concat();
     assert_eq!(redis_cli(folder, &server, &get).unwrap().1.trim(), long);
-    // A peer without TLS is told; one that says nothing holds nobody up, and is dropped.
+    // A peer without TLS is told so; a silent peer delays no other, and is dropped.
     assert_eq!(server.connect().ask("PING"), "-ERR this port takes TLS alone");
     let mut silent: Vec<TcpStream> =
         (0..50).map(|_| TcpStream::connect(&server.address).unwrap()).collect();

@@ -68,7 +68,7 @@ fn the_keys_come_in_the_agreed_order() {
 #[test]
 fn a_simulated_message_is_the_stages_and_its_blocks() {
     // Table 1 counts the first block of each message that crosses a link. A request of 64 bits and
-    // an address is two blocks, so that its second follows it twice; the data's nine follow too.
+    // an address is two blocks, so its second one follows twice; the data's other nine follow, too.
     let budget = latency(&["--fabric", "edm", "--op", "read", "--bytes", "64"]);
     let message = &budget["message"];
     let block_ns = 2.56;

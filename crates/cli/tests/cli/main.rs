@@ -1,4 +1,4 @@
-//! The built `ethermem` command, called as a person would.
+//! Tests of the built `ethermem` command, called as a person would.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 

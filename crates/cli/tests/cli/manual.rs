@@ -24,7 +24,7 @@ fn the_reference_of_all_commands_is_what_the_program_writes() {
     assert!(page == known, "docs/reference/commands.md is not what the program writes: {hint}");
 }
 
-/// What a shell offers after `words`, the last of which is not whole.
+/// Completions of a shell for `words`, the last of which is incomplete.
 fn completed(script: &Path, words: &[&str]) -> Vec<String> {
     let ask = r#"source "$1"; shift; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1))
         _ethermem ethermem "${COMP_WORDS[COMP_CWORD]}" "${COMP_WORDS[COMP_CWORD - 1]}"
@@ -46,7 +46,7 @@ fn bash_completes_commands_flags_and_values() {
     let values = completed(&script, &["ethermem", "sim", "--format", "j"]);
     assert_eq!(values, ["json"]);
     assert_eq!(completed(&script, &["ethermem", "bench", "y"]), ["ycsb"]);
-    // Commands for tests are none for people.
+    // Commands for tests are hidden from people.
     assert!(!completed(&script, &["ethermem", ""]).contains(&"command-tree".to_owned()));
 }
 

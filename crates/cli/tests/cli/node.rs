@@ -1,4 +1,4 @@
-//! `ethermem node`, as a process with a socket.
+//! Tests of the process `ethermem node`, with a socket.
 
 use std::io::{BufRead, BufReader, Read as _};
 use std::net::UdpSocket;
@@ -20,7 +20,7 @@ use crate::support::{call, command};
 pub(crate) struct Running {
     child: Child,
     address: String,
-    /// Of a node that is started by a file, which must ask for them.
+    /// Address of metrics; a node started from a file must configure it.
     metrics: Option<String>,
 }
 
@@ -34,7 +34,7 @@ impl Running {
         Running::of(command, arguments.contains(&"--config"))
     }
 
-    /// By a command of the caller's, which is a node that has metrics or not.
+    /// Starts a node by the caller's command, with or without metrics.
     pub(crate) fn of(mut command: Command, has_metrics: bool) -> Running {
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
@@ -51,7 +51,7 @@ impl Running {
         &self.address
     }
 
-    /// Where its metrics are.
+    /// Address of its metrics.
     pub(crate) fn metrics(&self) -> Option<&str> {
         self.metrics.as_deref()
     }
@@ -61,22 +61,22 @@ impl Running {
         kill(Pid::from_raw(self.child.id().cast_signed()), Signal::SIGTERM).unwrap();
     }
 
-    /// Ends it without a word.
+    /// Kills it.
     pub(crate) fn kill(&mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
     }
 
-    /// Asks it what it is.
+    /// Asks for its facts.
     fn facts(&self) -> NodeFacts {
         self.facts_by(None).expect("it answers")
     }
 
-    /// The same with a key; `None` where no answer comes, or one that is not the node's.
+    /// As [`Running::facts`], with a key; `None` if there is no valid response.
     fn facts_by(&self, key: Option<&KeyFile>) -> Option<NodeFacts> {
         let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
         socket.connect(self.address.replace("0.0.0.0", "127.0.0.1")).unwrap();
-        // Who has no answer to expect must not wait for long.
+        // A caller that expects no response must not wait for long.
         let patience = if key.is_none() { 20_000 } else { 2_000 };
         socket.set_read_timeout(Some(Duration::from_millis(patience))).unwrap();
         let tenant = key.map_or(TenantId(0), |key| key.tenant);
@@ -115,13 +115,13 @@ impl Running {
         Some(facts)
     }
 
-    /// Ends it as an operator does: its exit code and last words.
+    /// Ends it as an operator does; returns its exit code and last output.
     fn end(self) -> (Option<i32>, String) {
         self.terminate();
         self.ended()
     }
 
-    /// Once it has ended: its exit code and last words.
+    /// Waits for its end; returns its exit code and last output.
     pub(crate) fn ended(mut self) -> (Option<i32>, String) {
         let mut words = String::new();
         self.child.stderr.take().unwrap().read_to_string(&mut words).unwrap();
@@ -131,7 +131,7 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // It may have ended already.
+        // The process may have ended already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -142,7 +142,7 @@ fn a_node_says_what_it_is_until_it_is_told_to_end() {
     let node = Running::start(&["--memory", "3MiB", "--page", "4KiB", "--lease-s", "7"]);
     let facts = node.facts();
     assert_eq!((facts.memory.0, facts.page_bytes, facts.lease_ms), (3 << 20, 4096, 7000));
-    // Asleep by now, it wakes up for a datagram.
+    // The node sleeps by now, and wakes up for a datagram.
     std::thread::sleep(Duration::from_millis(30));
     assert_eq!(node.facts(), facts);
     let (code, words) = node.end();
@@ -165,7 +165,7 @@ fn which_way_was_chosen_stands_under_a_table_and_in_json() {
     let micro = [&["bench", "micro"], &points[..]].concat();
     let table = call(Path::new("."), &micro);
     assert_eq!((table.code, table.err.as_str()), (0, ""));
-    // Once, though there are two points.
+    // There is one line, though there are two points.
     let lines: Vec<_> = table.out.lines().filter(|line| line.starts_with(&pool)).collect();
     let [line] = lines[..] else { panic!("{}", table.out) };
     assert!(line.starts_with(&format!("{pool}: {chosen}")), "{line}");
@@ -194,7 +194,7 @@ fn with_a_key_it_answers_whoever_has_it_anywhere_and_nobody_else() {
     let (code, words) = node.end();
     assert_eq!(code, Some(0), "{words}");
     assert!(words.contains("dropped_key=1 "), "{words}");
-    // A key that is lost cannot be had again.
+    // A lost key cannot be recovered.
     let again = call(folder.path(), &["keygen", "--out", "good.key"]);
     assert_eq!(again.code, 2);
     assert!(again.err.starts_with("error: good.key: is there already"), "{}", again.err);
@@ -217,7 +217,7 @@ fn a_node_of_a_file_tells_its_status() {
                 metrics_listen = \"127.0.0.1:0\"\n[[tenant]]\nname = \"a\"\nkey_file = \"a.key\"\n";
     let file = folder.path().join("node.toml");
     std::fs::write(&file, text).unwrap();
-    // The flag counts over the file.
+    // The flag overrides the file.
     let file = file.to_str().unwrap();
     let node = Running::start_with(&["--config", file, "--memory", "2MiB"]);
     let metrics = node.metrics().expect("it has metrics");

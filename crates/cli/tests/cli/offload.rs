@@ -1,4 +1,4 @@
-//! Operations that users bring to `ethermem node`: by its operator, and by a client.
+//! Operations that users bring to `ethermem node`: from its operator, and from a client.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ use crate::support::{call, root};
 const RW: Permissions = Permissions::READ_WRITE;
 const TARGET: &str = "wasm32-unknown-unknown";
 
-/// Compiles the page's module as the page says; `None` where the target is not installed.
+/// Compiles the guide's module by the guide's commands; `None` if the target is not installed.
 fn histogram(folder: &Path) -> Option<PathBuf> {
     let printed =
         Command::new("rustc").args(["--print", "target-libdir", "--target", TARGET]).output();
@@ -74,7 +74,7 @@ fn the_pages_module_counts_at_the_node_what_a_client_would_have_to_fetch() {
     assert!(matches!(counts(&thread, region.address(), u64::MAX), Err(Error::Unmapped { .. })));
 }
 
-/// A module of a few instructions, so that the test needs no compiler of modules.
+/// A module of a few instructions, so that the test needs no compiler for modules.
 fn endless() -> Vec<u8> {
     wat::parse_str(
         "(module (memory (export \"memory\") 1)
@@ -93,7 +93,7 @@ fn load(thread: &Thread, module: &[u8], name: &str) -> Result<Vec<u8>, Error> {
     thread.offload("load", region.address(), &arguments, &[]).wait()
 }
 
-/// The node's status, once it is so: the node counts a moment later than it answers.
+/// The node's status, once `is_so`: the node counts slightly later than it responds.
 fn status_once(node: &Running, is_so: impl Fn(&Value) -> bool) -> Value {
     let address = node.metrics().expect("it was asked for");
     let arguments = ["node", "status", "--metrics-address", address, "--format", "json"];
@@ -145,7 +145,7 @@ fn a_tenant_that_may_loads_a_module_and_one_that_never_ends_is_stopped() {
     assert_eq!(load(&a, &endless(), "mine"), Ok(Vec::new()));
     assert!(matches!(load(&a, &endless(), "second"), Err(Error::Offload { .. })));
     assert!(matches!(load(&b, &endless(), "mine"), Err(Error::NoSuchOffload { .. })));
-    // While it runs, the same node answers others.
+    // While it runs, the node serves other requests.
     let calling = a.offload("mine", start, &[], &[]);
     let region = filled(&b, 4096);
     assert_eq!(region.read(0, 3).wait().unwrap(), [0, 1, 2]);

@@ -1,4 +1,4 @@
-//! `ethermem node processes`, beside a node and its clients, and by a user that is no operator.
+//! `ethermem node processes`, with a node and its clients, and by a user who is not an operator.
 
 use std::fs;
 use std::io::Write as _;
@@ -15,7 +15,7 @@ use crate::node::Running;
 use crate::support::{Called, call, called, command};
 
 const RW: Permissions = Permissions::READ_WRITE;
-/// Longer than a busy machine makes anything wait.
+/// Longer than anything takes on a busy machine.
 const HANGS: Duration = Duration::from_secs(120);
 
 /// A node with a control socket in a folder.
@@ -41,7 +41,7 @@ impl Bench {
         Pool::open(&format!("udp://{}", self.node.address())).unwrap()
     }
 
-    /// `ethermem node processes` and more words.
+    /// Runs `ethermem node processes` with more words.
     fn ask(&self, words: &[&str]) -> Called {
         ask(&self.path(), words)
     }
@@ -58,7 +58,7 @@ fn ask(path: &Path, words: &[&str]) -> Called {
     call(Path::new("."), &[&all[..], words].concat())
 }
 
-/// A refusal: exit code 2 and one line, which says so.
+/// Checks a refusal: exit code 2 and one line with this text.
 fn assert_refused(called: &Called, says: &str) {
     assert_eq!((called.code, called.out.as_str()), (2, ""), "{}", called.err);
     assert!(called.err.starts_with("error: ") && called.err.contains(says), "{}", called.err);
@@ -87,14 +87,14 @@ fn an_operator_lists_processes_and_ends_one() {
     let ended = bench.ask(&["end", "0/1"]);
     let said = (ended.code, ended.out.as_str(), ended.err.as_str());
     assert_eq!(said, (0, "ended 0/1\n", ""));
-    // Its client is told so, and the neighbour notices nothing.
+    // The process's client gets an error, and its neighbour notices nothing.
     let error = large.read(0, 8).wait().unwrap_err();
     assert!(matches!(error, Error::ProcessEnded { .. }), "{error}");
     assert!(error.to_string().contains("operator"), "{error}");
     small.write(0, b"mine").wait().unwrap();
     assert_refused(&bench.ask(&["end", "0/1"]), "0/1: no such process");
     assert_refused(&bench.ask(&["end", "7/2"]), "7/2: no such process");
-    // Its memory is there again, for another.
+    // The memory is free for another process.
     let began = Instant::now();
     while bench.list().len() > 1 {
         assert!(began.elapsed() < HANGS, "{:?}", bench.list());
@@ -127,7 +127,7 @@ fn what_cannot_be_asked_is_refused_in_a_line() {
     }
     let long = folder.path().join("x".repeat(200));
     assert_refused(&ask(&long, &[]), "must have 1 to 107");
-    // One that nothing serves, and one behind which something never answers.
+    // One socket has no server, and one has a server that never responds.
     let listener = UnixListener::bind(&path).unwrap();
     let silent = std::thread::spawn({
         let path = path.clone();
@@ -139,7 +139,7 @@ fn what_cannot_be_asked_is_refused_in_a_line() {
     assert!(silent.err.contains("may be ended or not"), "{}", silent.err);
     drop(listener);
     assert_refused(&ask(&path, &[]), "no node serves this socket");
-    // A second node with the same path ends at once, and leaves the first as it is.
+    // A second node with this path ends at once, and leaves the first one unchanged.
     let bench = Bench::new();
     let path = bench.path();
     let again = ["node", "--memory", "1MiB", "--insecure", "--listen", "127.0.0.1:0", "--control"];
@@ -158,7 +158,7 @@ fn another_user_is_refused() {
     }
     let bench = Bench::new();
     let _thread = bench.pool().thread().unwrap();
-    // The program, where that user can read it.
+    // The program must be readable for that user.
     let shared = tempfile::tempdir().unwrap();
     fs::set_permissions(shared.path(), fs::Permissions::from_mode(0o755)).unwrap();
     let program = shared.path().join("ethermem");
@@ -169,7 +169,7 @@ fn another_user_is_refused() {
         command.env_remove("RUST_BACKTRACE").current_dir("/").uid(NOBODY).gid(NOBODY);
         called(&command.output().unwrap())
     };
-    // The folder keeps that user out, then the mode of the socket, then the node by itself.
+    // In turn, the folder keeps that user out, the socket's mode does, and the node itself does.
     assert_refused(&ask(&[]), "permission denied: the user must be root or the node's own");
     fs::set_permissions(bench.folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
     assert_eq!(fs::metadata(bench.path()).unwrap().permissions().mode() & 0o777, 0o600);

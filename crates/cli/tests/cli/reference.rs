@@ -1,4 +1,4 @@
-//! `docs/reference/cli.md` and the help say the same.
+//! `docs/reference/cli.md` and the help agree.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -12,13 +12,13 @@ fn flags(text: &str) -> BTreeSet<String> {
     flags.map(str::to_owned).collect()
 }
 
-/// The arguments of a command, from the part of its help that lists them.
+/// Arguments of a command, from the part of its help that lists them.
 fn listed(command: &[&str]) -> BTreeSet<String> {
     let called = call(Path::new("."), &[command, &["--help"]].concat());
     assert_eq!((called.code, called.err.as_str()), (0, ""));
     let options = called.out.split("\nOptions:\n").nth(1).expect("options");
     let heads = options.lines().map(str::trim_start).filter(|line| line.starts_with("--"));
-    // A flag that a text names may begin a line of it.
+    // A flag in a text may stand at the beginning of a line.
     let words = heads.map(|line| line.split_whitespace().next().expect("a flag"));
     words.map(|word| word.trim_end_matches(',').to_owned()).collect()
 }
@@ -73,7 +73,7 @@ fn every_figure_is_in_the_guide() {
     }
 }
 
-/// The commands of the guides, run in the repository as their reader would.
+/// The commands of the guides run in the repository, as a reader would run them.
 #[test]
 fn the_commands_of_the_guides_run() {
     let folder = tempfile::tempdir().unwrap();
@@ -153,7 +153,7 @@ fn run(folder: &Path, code: &str) -> usize {
             && arguments.iter().any(|word| word.ends_with(".toml"))
             && arguments.len() > 2
         {
-            // Fewer messages, unless they are a trace's.
+            // The test runs fewer messages, unless they are a trace's.
             if !arguments.contains(&"--trace") {
                 arguments.extend(["--set", "workload.messages=200"]);
             }

@@ -1,4 +1,4 @@
-//! Programs that know nothing of remote memory: `run`, `profile`, `emulate`.
+//! Unmodified programs on remote memory: `run`, `profile`, `emulate`.
 
 use std::io::Write as _;
 use std::path::Path;
@@ -13,7 +13,7 @@ use tempfile::TempDir;
 use crate::node::Running;
 use crate::support::{Called, call, called, command};
 
-/// Fills 24 MiB, sorts out what differs, and says a digest of it; ends with 5.
+/// A program that fills 24 MiB, sorts out the differences, prints a digest, and exits with 5.
 const PROGRAM: &str = "
 import hashlib, random, sys
 random.seed(7)
@@ -25,23 +25,23 @@ print('told', file=sys.stderr)
 sys.exit(int(sys.argv[1]))
 ";
 
-/// `arguments`, and behind them the program that ends with `code`.
+/// Runs `arguments` with the program, which exits with `code`.
 fn with_program(folder: &Path, arguments: &[&str], code: &str) -> Called {
     call(folder, &[arguments, &["--", "python3", "-c", PROGRAM, code]].concat())
 }
 
-/// Whether programs can be paged here; says why not.
+/// True if programs can be paged here; prints the reason if not.
 pub(crate) fn can_page(folder: &Path) -> bool {
     let tried = call(folder, &["run", "--local", "100%", "--", "true"]);
     if tried.err.contains("userfaultfd") {
-        // Past the capture of the test runner.
+        // The line bypasses the test runner's capture.
         let _ = writeln!(std::io::stderr(), "SKIPPED: {}", tried.err.trim());
         return false;
     }
     true
 }
 
-/// A folder of the test's own, where programs can be paged.
+/// A folder for the test, if programs can be paged.
 fn paged() -> Option<TempDir> {
     let folder = tempfile::tempdir().unwrap();
     can_page(folder.path()).then_some(folder)
@@ -71,7 +71,7 @@ fn output_and_end_are_the_programs_wherever_its_memory_is() {
     }
 }
 
-/// It needs nothing of what the node had any more.
+/// The program no longer needs any memory of the node.
 #[test]
 fn a_program_that_ends_when_its_node_is_dead_ends_as_it_ends() {
     let Some(folder) = paged() else { return };
@@ -151,7 +151,7 @@ fn every_network_that_was_asked_for_is_emulated() {
     for (emulation, wanted) in done.iter().zip([2000.0, 21_000.0]) {
         let accuracy = &emulation["accuracy"];
         assert!(accuracy["accesses"].as_u64() > Some(100), "{accuracy}");
-        // A page takes 1 us at that rate, and more behind others.
+        // A page takes 1 us at that rate, and more behind other pages.
         assert!(accuracy["wanted_mean_ns"].as_f64() >= Some(wanted), "{accuracy}");
     }
     assert_eq!(done[3]["accuracy"]["accesses"], 0, "with all memory local nothing is delayed");
@@ -174,7 +174,7 @@ fn a_program_that_is_measured_from_outside_runs_once() {
     assert!(report["counts"]["read_pages"].as_u64() > Some(100), "{report}");
 }
 
-/// Completion times of a fabric: of pages that are waited for, and of runs of them that are not.
+/// Completion times of a fabric: of awaited pages, and of prefetched runs.
 fn completion_times(path: &Path, times: &[(u64, bool, u64)]) {
     let mut writer = CompletionWriter::create(path).unwrap();
     writer.fabric("edm").unwrap();
@@ -212,11 +212,11 @@ fn pages_that_are_brought_along_take_a_fabrics_time_too() {
         assert!(report["counts"]["prefetched_pages"].as_u64() > Some(1000), "{report}");
         report["accuracy"]["wanted_mean_ns"].as_f64().unwrap()
     };
-    // The program goes from end to end of what it holds: a wait for a page, and one for the run.
+    // The program passes over all its memory: each step waits for a page and for its run.
     assert_eq!(wanted_mean_ns(&[(1, false, 5), (31, true, 5)]), 5000.0, "all come together");
     let behind = wanted_mean_ns(&[(1, false, 5), (31, true, 2000)]);
     assert!(behind > 20_000.0, "{behind}");
-    // Where no run is known, one of a hundred pages is slow, and so is every third run.
+    // Without times for runs, one of a hundred pages is slow, and so is every third run.
     let mut times = vec![(1, false, 5); 99];
     times.push((1, false, 2000));
     let alone = wanted_mean_ns(&times);
@@ -276,7 +276,8 @@ fn a_study_closes_the_loop_and_the_same_command_runs_nothing_again() {
     ];
     let called = with_program(folder.path(), &arguments, "0");
     assert_eq!(called.code, 0, "{}", called.err);
-    // Its peak, one share, and a pair for two fabrics and for all memory local.
+    // The program runs for its peak, for one share, and in pairs for two fabrics and for local
+    // memory.
     assert_eq!(called.err, "told\n".repeat(1 + 1 + 2 * 3), "nothing but the program's");
     let results = study(folder.path(), "loop");
     let points = results["points"].as_array().unwrap();
@@ -296,8 +297,8 @@ fn a_study_closes_the_loop_and_the_same_command_runs_nothing_again() {
         let accuracy = &emulation["accuracy"];
         let wanted = accuracy["wanted_mean_ns"].as_f64().unwrap();
         assert!(accuracy["accesses"].as_u64() > Some(500), "{accuracy}");
-        // Drawn from those: of 500 draws and more the mean is as close as this but in very rare
-        // cases, for times that are heavy in the tail.
+        // The delays are draws from those times. With 500 draws or more the mean is this close
+        // except in very rare cases, for heavy-tailed times.
         assert!((0.5..2.0).contains(&(wanted / mean)), "{wanted} of {mean}");
     }
     let trace = Trace::open(&folder.path().join("loop/trace-30.parquet")).unwrap();
@@ -351,7 +352,7 @@ fn study(folder: &Path, name: &str) -> Value {
     serde_json::from_str(&text).unwrap()
 }
 
-/// What cannot be written hides no end but a good one.
+/// A failed report must not hide a program's failure.
 #[test]
 fn a_program_that_fails_is_seen_to_when_the_report_fails_too() {
     let Some(folder) = paged() else { return };
@@ -407,7 +408,7 @@ fn what_cannot_be_is_refused_in_one_line() {
             &["profile", "--out", "none/t.parquet", "--local", "9MiB", "--", "true"],
             "none/t.parquet",
         ),
-        // Not even to find out how much it holds.
+        // The program must not run at all, not even for its peak.
         (&["profile", "--out", "none/t.parquet", "--", "touch", "ran"], "none/t.parquet"),
     ] {
         let refused = call(folder.path(), arguments);

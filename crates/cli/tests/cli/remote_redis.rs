@@ -1,4 +1,4 @@
-//! Redis, which knows nothing of remote memory, with three quarters of its memory at a node.
+//! An unmodified Redis with three quarters of its memory at a node.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
@@ -21,7 +21,7 @@ struct Redis {
 }
 
 impl Redis {
-    /// By a command that its options end.
+    /// Starts a server by a command to which its options are appended.
     fn start(mut command: Command, folder: &Path, name: &str) -> Redis {
         let socket = folder.join(name);
         command.args(["--port", "0", "--save", "", "--appendonly", "no"]);
@@ -30,7 +30,7 @@ impl Redis {
         Redis { child: command.spawn().unwrap(), socket }
     }
 
-    /// Once it listens.
+    /// Connects once it listens.
     fn connect(&mut self) -> Connection {
         let asked = Instant::now();
         loop {
@@ -47,7 +47,7 @@ impl Redis {
 
 impl Drop for Redis {
     fn drop(&mut self) {
-        // It may have ended already.
+        // The process may have ended already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -78,7 +78,7 @@ impl Connection {
         self.line()
     }
 
-    /// Writes every key; no page of the values is as another.
+    /// Writes every key; every page of the values is different.
     fn load(&mut self) {
         for key in 0..KEYS {
             self.send(&[b"SET", format!("key:{key}").as_bytes(), &value(key)]);
@@ -106,7 +106,7 @@ impl Connection {
 }
 
 fn value(key: u64) -> Vec<u8> {
-    // Knuth's generator: any words that differ would do.
+    // Knuth's generator; any generator of distinct words would do.
     let mut word = key;
     let words = std::iter::repeat_with(|| {
         word = word.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -115,7 +115,7 @@ fn value(key: u64) -> Vec<u8> {
     words.take(VALUE_BYTES / 8).flat_map(u64::to_le_bytes).collect()
 }
 
-/// Ends it by its own command, and gives its exit code and what it said.
+/// Ends it by its own command; returns its exit code and its output.
 fn end(mut redis: Redis, mut connection: Connection) -> (i32, String) {
     connection.send(&[b"SHUTDOWN", b"NOSAVE"]);
     let mut said = String::new();
@@ -150,7 +150,7 @@ fn redis_with_a_quarter_of_its_memory_local_keeps_every_byte_under_load() {
     let mut connection = redis.connect();
     connection.load();
     assert_eq!(connection.digest(), expected, "as it was loaded");
-    // Its keys are in a database of their own, so that they can go again.
+    // The benchmark's keys are in a separate database, so that they can be removed.
     let mut benchmark = Command::new("redis-benchmark");
     benchmark.arg("-s").arg(&redis.socket).args(["--dbnum", "1", "-q", "--csv"]);
     benchmark.args(["-n", "20000", "-r", "5000", "-d", "500", "-c", "20", "-P", "4"]);

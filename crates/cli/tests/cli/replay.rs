@@ -1,4 +1,4 @@
-//! `ethermem replay`: a trace of a test on several fabrics, the same bytes each time.
+//! `ethermem replay`: a trace of a test on several fabrics, with equal bytes each time.
 
 use std::path::Path;
 

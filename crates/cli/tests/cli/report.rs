@@ -62,7 +62,7 @@ fn every_result_has_a_command_that_repeats_it() {
     }
 }
 
-/// A result but for the real time it took, and its name in the report.
+/// A result without its real time, and its name in the report.
 fn told(result: &Value) -> Value {
     let mut result = result.clone();
     for key in ["wall_s", "label"] {

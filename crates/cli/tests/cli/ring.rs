@@ -1,4 +1,4 @@
-//! Raw Ethernet, as a person meets it: on the loopback, and without the privilege for it.
+//! Raw Ethernet from the command line: on the loopback, and without the privilege.
 
 use std::io::Write as _;
 use std::process::Command;
@@ -6,19 +6,19 @@ use std::process::Command;
 use crate::node::Running;
 use crate::support::{Called, call, called, root};
 
-/// Whether this process may have raw Ethernet; said aloud where it may not.
+/// True if this process may use raw Ethernet; prints a SKIPPED line if not.
 fn may() -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("CapEff:")).unwrap();
     let has_it = u64::from_str_radix(line.trim(), 16).unwrap() & 1 << 13 != 0;
     if !has_it {
-        // Past the capture of the test runner.
+        // The line bypasses the test runner's capture.
         let _ = writeln!(std::io::stderr(), "SKIPPED: raw Ethernet needs CAP_NET_RAW");
     }
     has_it
 }
 
-/// Other programs of tests run beside this one, on the same loopback.
+/// A place for this program: other test programs run beside it, on the same loopback.
 fn place(which: u32) -> String {
     format!("lo:{}", 1024 + (std::process::id() * 4 + which) % 60_000)
 }
@@ -45,7 +45,7 @@ fn a_node_on_a_ring_serves_what_pools_are_used_for() {
     let ycsb = ["bench", "ycsb", "--pool", url, "--workload", "A"];
     let done = call(&root(), &[&ycsb[..], &records].concat());
     assert_eq!(done.code, 0, "{}", done.err);
-    // A second node has another port.
+    // A second node needs another port.
     let taken = call(&root(), &[&["node"], &always[..], &["--ring", &place]].concat());
     assert_eq!((taken.code, taken.out.as_str()), (2, ""));
     assert!(taken.err.contains("allowed is one that no other node has there"), "{}", taken.err);

@@ -1,4 +1,4 @@
-//! The same seed makes the same bytes, whatever the number of threads.
+//! One seed gives equal bytes, for any number of threads.
 
 use std::fs;
 
@@ -9,7 +9,7 @@ use crate::support::{call, root};
 const SCENARIO: &str = "scenarios/microbenchmark-64b.toml";
 const MESSAGES: [&str; 2] = ["--set", "workload.messages=20000"];
 
-/// JSON of a call, without the one field that real time decides.
+/// JSON output of a call, without the field for real time.
 fn json(arguments: &[&str]) -> String {
     let called = call(&root(), arguments);
     assert_eq!((called.code, called.err.as_str()), (0, ""), "{arguments:?}");
@@ -93,7 +93,7 @@ fn parsed(arguments: &[&str]) -> Value {
     serde_json::from_str(&called.out).unwrap()
 }
 
-/// Whether a timeline, in which names stand as they are, has this one.
+/// True if a timeline, which contains names as plain text, has this name.
 fn names(timeline: &[u8], name: &str) -> bool {
     timeline.windows(name.len()).any(|window| window == name.as_bytes())
 }
@@ -102,7 +102,7 @@ fn names(timeline: &[u8], name: &str) -> bool {
 fn timelines_of_every_fabric() {
     let folder = tempfile::tempdir().unwrap();
     let few = ["--set", "workload.messages=300", "--set", "fabric.nodes=8"];
-    // The ideal has no links: messages alone are drawn.
+    // The ideal fabric has no links: only messages are drawn.
     for (fabric, rows, others) in [
         ("edm", &["uplinks", "downlinks", "grants", "chunk", "/N/"][..], &["frame"][..]),
         ("raw-ethernet", &["uplinks", "downlinks", "frame"], &["grants"]),

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-/// What a call came to.
+/// Result of a call.
 pub(crate) struct Called {
     /// Exit code.
     pub(crate) code: i32,
@@ -13,7 +13,7 @@ pub(crate) struct Called {
     pub(crate) err: String,
 }
 
-/// The command, in `folder`, with `arguments`.
+/// A call of the command, in `folder`, with `arguments`.
 pub(crate) fn command(folder: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_ethermem"));
     command.current_dir(folder).args(arguments).env_remove("RUST_BACKTRACE");
@@ -25,7 +25,7 @@ pub(crate) fn call(folder: &Path, arguments: &[&str]) -> Called {
     called(&command(folder, arguments).output().expect("the command starts"))
 }
 
-/// What an ended call came to.
+/// The result of an ended call.
 pub(crate) fn called(output: &Output) -> Called {
     let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).expect("UTF-8");
     Called {
@@ -49,8 +49,8 @@ pub(crate) fn commands(page: &str) -> Vec<Vec<String>> {
         .collect()
 }
 
-/// The table of a section of a page; figures are numbered within their page, and coloured by the
-/// names on it.
+/// The table of a page's section. Figures are numbered within their page, and coloured by the names
+/// on it.
 pub(crate) fn numbers_of<'p>(page: &'p str, id: &str) -> &'p str {
     let from = page.find(&format!("<section id=\"{id}\"")).expect("a section of this name");
     let section = &page[from..];

@@ -1,4 +1,4 @@
-//! `ethermem sweep`: the same bytes for any number of threads, through a kill and a full disk.
+//! `ethermem sweep`: equal bytes for any number of threads, through a kill and a full disk.
 
 use std::fs;
 use std::path::Path;
@@ -12,7 +12,7 @@ const BASE: &str = "[fabric]\nnodes = 8\n[workload]\nmessages = 2000\n[run]\nsee
 const SWEEP: &str = "scenario = 'base.toml'\nfabrics = ['edm', 'ideal']\nseeds = 3\n\
                      [vary]\nworkload.load = {from = 0.2, to = 0.6, steps = 3}\n\
                      fabric.edm.policy = ['srpt', 'fcfs']\n";
-/// Points of [`SWEEP`].
+/// Number of points of [`SWEEP`].
 const POINTS: usize = 36;
 
 fn folder(sweep: &str) -> TempDir {
@@ -22,7 +22,7 @@ fn folder(sweep: &str) -> TempDir {
     folder
 }
 
-/// The bytes of a sweep that nothing interrupts.
+/// The results of an uninterrupted sweep, and its output.
 fn swept(folder: &Path, out: &str, threads: &str) -> (Vec<u8>, String) {
     let sweep = ["sweep", "w.toml", "--out", out, "--threads", threads, "--format", "json"];
     let called = call(folder, &sweep);
@@ -51,7 +51,7 @@ fn the_same_bytes_for_any_number_of_threads() {
     assert!(slowdown["mean"].as_f64().unwrap() >= 1.0 && half_width > 0.0, "{slowdown}");
 }
 
-/// The longest name that a file may have here leaves no room for the journal's usual one.
+/// With the longest possible file name, there is no room for the journal's usual name.
 #[test]
 fn points_of_another_sweep_are_named_and_kept() {
     let folder = folder("scenario = 'base.toml'\n[vary]\nworkload.load = [0.2, 0.5]\n");
@@ -67,7 +67,7 @@ fn points_of_another_sweep_are_named_and_kept() {
         let said = swept(&["--set", "workload.read_fraction=1.0"]);
         assert!(said.contains("2 finished points are of another sweep"), "{said}");
         assert!(said.contains("and 2 points run"), "{said}");
-        // They are there still.
+        // The points are still there.
         let said = swept(&[]);
         assert!(said.starts_with("2 of 2 points are there already\n"), "{said}");
     }
@@ -110,8 +110,8 @@ mod ended {
     use super::*;
     use crate::support::{called, command};
 
-    /// Kills a sweep when its journal has more lines than before and some time has gone by, again
-    /// and again, and holds what the last call writes against a sweep that was let be.
+    /// Kills a sweep when its journal has grown and some time has passed, repeatedly, and compares
+    /// the last call's results with those of an uninterrupted sweep.
     #[test]
     fn a_killed_sweep_goes_on_and_ends_in_the_same_bytes() {
         let folder = folder(SWEEP);
@@ -146,7 +146,7 @@ mod ended {
     fn a_full_disk_is_one_line_and_the_sweep_goes_on_after_it() {
         let folder = folder(SWEEP);
         let (whole, json) = swept(folder.path(), "whole.parquet", "1");
-        // A file may have so many blocks of 512 or 1,024 B: less than the lines of all points.
+        // The limit is in blocks of 512 or 1,024 B: less than the lines of all points.
         let limited = "trap '' XFSZ; ulimit -f 4; exec \"$0\" sweep w.toml --out full.parquet";
         let shell = ["-c", limited, env!("CARGO_BIN_EXE_ethermem")];
         let mut full = Command::new("sh");
@@ -162,7 +162,8 @@ mod ended {
         assert!(swept(folder.path(), "full.parquet", "1") == (whole, json));
     }
 
-    /// The journal fits and the results do not: their file is wider than three points are long.
+    /// The journal fits and the results do not: the results of three points are larger than their
+    /// lines.
     #[test]
     fn a_disk_that_the_results_fill_is_one_line_and_keeps_the_points() {
         let folder = folder("scenario = 'base.toml'\nseeds = 3\n");
@@ -213,7 +214,7 @@ mod ended {
 
     #[test]
     fn ctrl_c_says_what_is_kept_and_how_to_go_on() {
-        // The longest run first: no point ends before the signal.
+        // The longest run is first, so that no point ends before the signal.
         let axis = "[vary]\nworkload.messages = [2000, 100000000]";
         let folder = folder(&SWEEP.replace("[vary]", axis));
         let sweep = ["sweep", "w.toml", "--out", "r.parquet", "--threads", "2"];

@@ -1,4 +1,4 @@
-//! Pools of `ethermem node`, both ends processes of their own that are killed without a word.
+//! Pools of `ethermem node`, with both ends in processes that are killed.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::UdpSocket;
@@ -11,9 +11,9 @@ use crate::node::Running;
 
 const RW: Permissions = Permissions::READ_WRITE;
 const WORDS: u64 = 512;
-/// Set where this program is to be a client that holds a lock: the URL.
+/// Set if this program is to be a client that holds a lock; it contains the URL.
 const CLIENT: &str = "ETHERMEM_TEST_CLIENT";
-/// How often each end is killed.
+/// Variable with the number of kills of each end.
 const KILLS: &str = "ETHERMEM_KILLS";
 
 pub(crate) fn kills() -> u64 {
@@ -24,7 +24,7 @@ fn pattern(round: u64) -> Vec<u8> {
     (0..WORDS).flat_map(|at| (round << 32 | (at + 1)).to_le_bytes()).collect()
 }
 
-/// What was written is read, or an error; nothing else, whenever the node dies.
+/// A read returns what was written, or an error, whenever the node dies.
 #[test]
 fn a_node_that_is_killed_is_an_error_and_never_zeros() {
     let port = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
@@ -37,7 +37,7 @@ fn a_node_that_is_killed_is_an_error_and_never_zeros() {
         let region = thread.alloc(WORDS * 8, RW).wait().unwrap();
         let expected = pattern(round);
         region.write(0, &expected).wait().unwrap();
-        // Another moment each time.
+        // The node dies at a different moment each time.
         let until = Instant::now() + Duration::from_micros(300 + round * 170 % 5_000);
         let killer = std::thread::spawn(move || {
             std::thread::sleep(until.saturating_duration_since(Instant::now()));
@@ -58,7 +58,7 @@ fn a_node_that_is_killed_is_an_error_and_never_zeros() {
     }
 }
 
-/// Its lock is another's after its lease, and that one is told; its memory is free.
+/// After the lease, its lock passes to the next waiter, who is told; its memory is free.
 #[test]
 fn a_client_that_is_killed_gives_back_what_it_had() {
     let node = Running::start(&["--memory", "1MiB", "--page", "4KiB", "--lease-s", "1"]);
@@ -94,7 +94,7 @@ fn a_client_that_is_killed_gives_back_what_it_had() {
         assert_eq!(thread.lock(address).wait(), Err(died), "round {round}");
         thread.unlock_wait(address).unwrap();
     }
-    // Of all that the clients had, nothing is left: an idle node looks for the dead at leisure.
+    // Nothing of the clients is left: an idle node looks for expired leases at leisure.
     let free = (1 << 20) - 4096;
     let all = Instant::now();
     while let Err(error) = thread.alloc(free, RW).wait() {
@@ -104,7 +104,7 @@ fn a_client_that_is_killed_gives_back_what_it_had() {
     }
 }
 
-/// Who asks for a process is told, and can go elsewhere; who is there goes on.
+/// A caller that asks for a process is refused and can go elsewhere; existing processes go on.
 #[test]
 fn a_node_that_is_told_to_end_takes_no_new_process_and_serves_those_it_has() {
     let node = Running::start(&["--memory", "1MiB", "--page", "4KiB"]);
@@ -114,7 +114,7 @@ fn a_node_that_is_told_to_end_takes_no_new_process_and_serves_those_it_has() {
     let expected = pattern(1);
     region.write(0, &expected).wait().unwrap();
     node.terminate();
-    // It hears of its end between two looks at the socket; until then it takes processes.
+    // It notices the stop between two polls of the socket; until then it accepts processes.
     let refused = (0..5_000).find_map(|_| pool.thread().err()).expect("it says that it ends");
     assert_eq!(refused, Error::Ending { node: node.address().to_owned() });
     assert!(!refused.is_retryable(), "this node will never take it");

@@ -22,8 +22,8 @@ fn a_workload_of_one_size() {
     let edm_read = &shown["blocks"][0];
     assert_eq!((&edm_read["fabric"], &edm_read["kind"]), (&"edm".into(), &"read".into()));
     assert_eq!(edm_read["compute_downlink"], 10.0, "64 B are 8 blocks between /MS/ and /MT/");
-    // 12 blocks up for a pair of a read and a write is (2 + 10 + 11) / 2 a message and node, of
-    // the 1 / 0.64 ns blocks of an uplink; 144 uplinks.
+    // 12 blocks up for a pair of a read and a write is (2 + 10 + 11) / 2 per message and node. An
+    // uplink has 1 / 0.64 ns blocks; there are 144 uplinks.
     let expected = 0.9 * 144.0 / (11.5 * 0.64e-9);
     let rate = shown["messages_per_s"].as_f64().unwrap();
     assert!((rate / expected - 1.0).abs() < 1e-9, "{rate} {expected}");

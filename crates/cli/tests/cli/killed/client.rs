@@ -1,6 +1,6 @@
-//! What the clients do, each a process of its own. Whatever one of them is about to do, and what
-//! came of it, is a line of the journal, written at once: of who is killed it is known what was
-//! acknowledged and what was under way.
+//! The clients, each in a process of its own. Every action of a client, and its result, is a line
+//! of the journal, written at once. For a killed client, the journal therefore shows which
+//! operations were acknowledged and which were in flight.
 
 use std::io::{Read as _, Write as _};
 use std::sync::mpsc::{Receiver, TryRecvError, channel};
@@ -13,24 +13,24 @@ use rand_xoshiro::rand_core::{Rng as _, SeedableRng as _};
 use super::{ADDED, COPIES, LOCK, PAGE_BYTES, SHARED_BYTES, SLOT_BYTES, SLOTS, SWAPPED, slot_at};
 
 const RW: Permissions = Permissions::READ_WRITE;
-/// What a worker takes of the node's memory: there is not room for two.
+/// Memory in bytes that a worker takes at the node: there is no room for two workers.
 const HOARD_BYTES: u64 = 5 << 19;
-/// Of it, what is written and read again, in parts that take several datagrams.
+/// The part of it that is written and read again, in pieces that take several datagrams.
 const OWN_BYTES: usize = 64 << 10;
 const PART_BYTES_MAX: u64 = 20_000;
 /// How long a dead client's memory may be missing. A lease is far shorter.
 const PATIENCE: Duration = Duration::from_secs(90);
 
-/// Writes a line of the journal in one go, so that lines of several processes stay whole.
+/// Writes a line of the journal in one call, so that lines of several processes stay intact.
 fn say(name: &str, what: &str) {
     let line = format!("@{name} {what}\n");
     std::io::stdout().lock().write_all(line.as_bytes()).expect("who started it reads it");
 }
 
-/// One client: the *keeper*, which has the shared region, or a *worker*, which is killed.
+/// One client: the *keeper*, which owns the shared region, or a *worker*, which is killed.
 pub(super) struct Client {
     name: String,
-    /// Which worker, from 1; 0 is the keeper.
+    /// Number of the worker, from 1; 0 is the keeper.
     writer: u64,
     pool: Pool,
     random: Xoshiro256PlusPlus,
@@ -38,12 +38,12 @@ pub(super) struct Client {
     sequence: u64,
 }
 
-/// What a client has in one life of the node.
+/// State of a client in one life of the node.
 struct Post {
     thread: Thread,
     shared: Region,
     own: Region,
-    /// What is in `own`.
+    /// Content of `own`.
     bytes: Vec<u8>,
 }
 
@@ -51,7 +51,7 @@ impl Client {
     pub(super) fn new(writer: u64, seed: u64, url: &str) -> Client {
         let (order, orders) = channel();
         std::thread::spawn(move || {
-            // A line at a time, as it comes.
+            // Lines are read as they arrive.
             let (mut line, mut octet) = (String::new(), [0]);
             while std::io::stdin().read(&mut octet).is_ok_and(|read| read == 1) {
                 match octet[0] {
@@ -59,7 +59,7 @@ impl Client {
                     letter => line.push(char::from(letter)),
                 }
             }
-            // Who started it is gone.
+            // The parent has ended.
             std::process::exit(0);
         });
         Client {
@@ -72,7 +72,7 @@ impl Client {
         }
     }
 
-    /// Until it is killed: as long as a node lives, and then with the next.
+    /// Runs until it is killed: as long as a node lives, and then with the next one.
     pub(super) fn run(mut self) {
         loop {
             let mut shared = None;
@@ -92,7 +92,7 @@ impl Client {
         self.random.next_u64() % bound
     }
 
-    /// The regions of a node that died: an error whatever is asked, and never bytes.
+    /// Accesses regions of a dead node: each gives an error, and never bytes.
     fn see_it_gone(&self, shared: &Region) {
         let began = Instant::now();
         while began.elapsed() < PATIENCE {
@@ -153,7 +153,7 @@ impl Client {
         }
     }
 
-    /// Memory of its own, which may still be a dead client's, and is zeros when it no longer is.
+    /// Allocates private memory, which may still be a dead client's, and is zeros once it is free.
     fn hoard(&mut self, thread: &Thread, bytes: u64) -> Result<Region, Error> {
         let began = Instant::now();
         let own = loop {
@@ -209,7 +209,7 @@ impl Client {
         Ok(())
     }
 
-    /// Two words on two pages, which a lock guards, go up together.
+    /// Increments two words on two pages, which a lock guards.
     fn raise(&self, post: &Post) -> Result<(), Error> {
         let lock = post.shared.at(LOCK);
         self.say("locking");
@@ -230,7 +230,7 @@ impl Client {
         Ok(())
     }
 
-    /// What was acknowledged is there, in a region that nobody else has.
+    /// Checks acknowledged writes, in a region that no other client has.
     fn use_own(&mut self, post: &mut Post) -> Result<(), Error> {
         let [at, bytes] =
             [self.below(OWN_BYTES as u64 - PART_BYTES_MAX), self.below(PART_BYTES_MAX)];
@@ -246,7 +246,7 @@ impl Client {
         Ok(())
     }
 
-    /// Some slots at once, each its next value; and one that was written before.
+    /// Writes the next value to some slots at once, and reads one that was written before.
     fn fill_slots(&mut self, post: &Post) -> Result<(), Error> {
         let (first, count) = (self.below(SLOTS), 1 + self.below(5));
         let slots = (first..first + count).map(|slot| slot % SLOTS);
@@ -290,7 +290,7 @@ fn label(error: &Error) -> String {
     }
 }
 
-/// What a slot holds: each word says whose it is, so that no two values share one.
+/// Content of a slot: each word names its writer, so that no two values share a word.
 fn value(slot: u64, writer: u64, sequence: u64) -> Vec<u8> {
     let words = (0..SLOT_BYTES / 8).map(|at| match at {
         0 => writer,
@@ -300,7 +300,7 @@ fn value(slot: u64, writer: u64, sequence: u64) -> Vec<u8> {
     words.flat_map(u64::to_le_bytes).collect()
 }
 
-/// Whose value, and which; `None` where it is no value of one of them. Zeros are nobody's.
+/// Writer and number of a value; `None` if it is nobody's value. Zeros were never written.
 fn whose(slot: u64, found: &[u8]) -> Option<(u64, u64)> {
     let word = |at: usize| Some(u64::from_le_bytes(found.get(at..at + 8)?.try_into().ok()?));
     let (writer, sequence) = (word(0)?, word(8)?);

@@ -1,32 +1,32 @@
-//! What may be read, told from the journal: what was acknowledged is there while the node lives,
-//! what was under way when somebody was killed was done once or not at all, and nothing else.
+//! Judges reads by the journal. An acknowledged write is there while the node lives. An operation
+//! in flight when its client was killed was done once or not at all.
 
 use std::collections::{BTreeMap, HashSet};
 
 use super::SLOTS;
 
-/// A writer's number and which of its values.
+/// Number of the writer, and of its value.
 type Value = (u64, u64);
 
-/// Where a client is with the lock.
+/// State of a client towards the lock.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Hold {
     #[default]
     Away,
     Asking,
     Holding,
-    /// Both copies are becoming this.
+    /// Both copies are becoming this value.
     Raising(u64),
     Leaving,
 }
 
-/// A word that only goes up by one.
+/// A word that only increases by one.
 #[derive(Default)]
 struct Counter {
     acknowledged: u64,
-    /// Under way when their client was killed.
+    /// Increments in flight when their client was killed.
     unsure: u64,
-    /// What it was before each that was acknowledged: no two are the same.
+    /// Previous value of each acknowledged increment: no two are equal.
     before: HashSet<u64>,
 }
 
@@ -43,7 +43,7 @@ impl Counter {
         Ok(())
     }
 
-    /// Nothing is under way.
+    /// Resolves uncertain increments, when nothing is in flight.
     fn settle(&mut self, found: u64) -> Result<(), String> {
         let (least, most) = (self.acknowledged, self.acknowledged + self.unsure);
         if !(least..=most).contains(&found) {
@@ -58,7 +58,7 @@ impl Counter {
 struct Slot {
     acknowledged: Value,
     under_way: Option<Value>,
-    /// The latest that anybody found.
+    /// The latest value that any client has read.
     found: Value,
 }
 
@@ -67,9 +67,9 @@ struct Slot {
 struct Life {
     over: bool,
     slots: [Slot; SLOTS as usize],
-    /// What both copies are while nobody holds the lock.
+    /// Value of both copies while the lock is free.
     pair: u64,
-    /// How a client that was killed left the lock.
+    /// State in which a killed client left the lock.
     left: Option<Hold>,
     added: Counter,
     swapped: Counter,
@@ -80,14 +80,15 @@ struct Client {
     life: usize,
     dead: bool,
     hold: Hold,
-    /// Acknowledged before it began.
+    /// Increments acknowledged before it began.
     adding: Option<u64>,
     swapping: Option<u64>,
-    /// By slot, the least that it may find, and whether a writer lived when it began to look.
+    /// For each slot, the smallest possible value, and whether its writer lived when the read
+    /// began.
     looking: BTreeMap<u64, (Value, bool)>,
 }
 
-/// How much was seen.
+/// Numbers of events seen.
 #[derive(Debug, Default)]
 pub(super) struct Tally {
     pub(super) acknowledged: u64,
@@ -105,11 +106,11 @@ pub(super) struct Judge {
 }
 
 impl Judge {
-    /// Takes a line of the journal.
+    /// Processes a line of the journal.
     pub(super) fn hear(&mut self, line: &str) -> Result<(), String> {
         let Some((name, what)) = line.strip_prefix('@').and_then(|line| line.split_once(' '))
         else {
-            // The test runner's own.
+            // The line is the test runner's own.
             return Ok(());
         };
         let words: Vec<&str> = what.split(' ').collect();
@@ -148,7 +149,7 @@ impl Judge {
         }
         let tally = &mut self.tally;
         if verb == "error" && !self.clients.contains_key(name) {
-            // It had no process yet.
+            // The client had no process yet.
             return if all[1] == "lost" { Ok(()) } else { Err("an error of another kind".into()) };
         }
         let Some(client) = self.clients.get_mut(name) else { return Err("it is unknown".into()) };
@@ -244,7 +245,7 @@ impl Judge {
                     return Err(format!("neither {least:?} nor {most:?}, nor between"));
                 }
                 slot.found = slot.found.max(value);
-                // A look of a time with writers may have read before the last of them wrote.
+                // A read that began while writers lived may precede the last of their writes.
                 if !written && !was_written {
                     (slot.acknowledged, slot.under_way) = (value, None);
                 }
@@ -256,7 +257,7 @@ impl Judge {
 }
 
 impl Life {
-    /// The lock was taken, and the copies were found so.
+    /// A client acquired the lock and found these copies.
     fn taken(&mut self, died: bool, one: u64, other: u64) -> Result<(), String> {
         let pair = self.pair;
         let whole = (one, other) == (pair, pair);
@@ -277,7 +278,7 @@ impl Life {
     }
 }
 
-/// What a journal comes to: the line that cannot be, if there is one.
+/// The tally of a journal, or its impossible line.
 #[cfg(test)]
 fn verdict(journal: &str) -> Result<Tally, String> {
     let mut judge = Judge::default();
@@ -290,11 +291,11 @@ fn verdict(journal: &str) -> Result<Tally, String> {
 fn a_journal_is_judged_by_what_was_acknowledged() {
     for good in [
         "@worker1 write 3 1\n@worker1 wrote 3 1\n@keeper look 3\n@keeper found 3 1 1",
-        // Under way: done or not, and then for good.
+        // The write was in flight: done or not, and then consistently.
         "@worker1 write 3 1\n@keeper look 3\n@keeper found 3 0 0\n@keeper look 3\n\
          @keeper found 3 1 1",
         "@worker1 write 3 1\n@parent killed worker1\n@keeper look 3\n@keeper found 3 0 0",
-        // Read before it was written, told of after the writer's end.
+        // The value was read before it was written, and reported after the writer's end.
         "@keeper look 3\n@worker1 write 3 1\n@worker1 wrote 3 1\n@parent killed worker1\n\
          @keeper found 3 0 0\n@keeper look 3\n@keeper found 3 1 1",
         "@worker1 add\n@worker1 added 0\n@keeper add\n@keeper added 1\n@keeper state 2 0",

@@ -1,9 +1,9 @@
-//! `ethermem node` and its clients in two network namespaces, over a wire that carries only so
-//! much; the node or a client is killed at random, again and again.
+//! `ethermem node` and its clients in two network namespaces, over a link of limited rate; the node
+//! or a client is killed at random, repeatedly.
 //!
 //! The *keeper* has a region that the *worker* shares. Both read, write, count and lock there, and
-//! each has memory of its own. One journal, of all processes in one pipe, says what was asked and
-//! what came of it, and a model reads it.
+//! each has private memory. One journal of all processes, in one pipe, lists every request and its
+//! result, and a model checks it.
 
 mod client;
 mod judge;
@@ -27,24 +27,24 @@ use crate::support::call;
 use crate::udp::kills;
 
 const PAGE_BYTES: u64 = 4096;
-/// The shared region: three words on its first page, each copy of what the lock guards on a page
-/// of its own, and the slots.
+/// The shared region: three words on its first page, each copy of the guarded word on a page of its
+/// own, and the slots.
 const LOCK: u64 = 0;
 const ADDED: u64 = 8;
 const SWAPPED: u64 = 16;
 const COPIES: [u64; 2] = [PAGE_BYTES, 2 * PAGE_BYTES];
 const SLOTS: u64 = 16;
-/// So long that one datagram carries it, and the node does it whole.
+/// Length in bytes that fits one datagram, and that the node writes entirely.
 const SLOT_BYTES: u64 = 1024;
 const SHARED_BYTES: u64 = slot_at(SLOTS);
 
 const SEED: &str = "ETHERMEM_KILL_SEED";
-/// Set where this program is to be a client: its writer's number, seed and URL.
+/// Set if this program is to be a client: its writer's number, seed and URL.
 const CLIENT: &str = "ETHERMEM_KILL_CLIENT";
 const PORT: u16 = 7400;
-/// After so long without an answer an operation is lost.
+/// An operation without a response for this time is lost.
 const TIMEOUT: Duration = Duration::from_secs(4);
-/// Longer than any of them may be silent, whatever else the machine does.
+/// Longer than any process is silent on a busy machine.
 const SILENCE: Duration = Duration::from_secs(180);
 
 const fn slot_at(slot: u64) -> u64 {
@@ -66,7 +66,7 @@ impl Started {
 
 impl Drop for Started {
     fn drop(&mut self) {
-        // It may be dead already.
+        // The process may be dead already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -81,7 +81,7 @@ struct Run<'r> {
     pen: PipeWriter,
     judge: Judge,
     recent: VecDeque<String>,
-    /// Of each client its process and region in this life of the node.
+    /// Process and region of each client in this life of the node.
     ready: BTreeMap<String, [String; 2]>,
     workers: u64,
 }
@@ -91,7 +91,7 @@ impl Run<'_> {
         self.random.next_u64() % bound
     }
 
-    /// Reads the next line of the journal, of which `awaited` is hoped for.
+    /// Reads the next line of the journal, while waiting for `awaited`.
     fn line(&mut self, awaited: &str) -> String {
         let line = self.journal.recv_timeout(SILENCE);
         let line = line.unwrap_or_else(|_| panic!("no `{awaited}`: {:#?}", self.recent));
@@ -109,12 +109,12 @@ impl Run<'_> {
         line
     }
 
-    /// Reads the journal up to a line that begins so.
+    /// Reads the journal up to a line with this prefix.
     fn until(&mut self, start: &str) {
         while !self.line(start).starts_with(start) {}
     }
 
-    /// Reads the journal until so many more operations were acknowledged.
+    /// Reads the journal until this many more operations were acknowledged.
     fn until_acknowledged(&mut self, more: u64) {
         let enough = self.judge.tally.acknowledged + more;
         while self.judge.tally.acknowledged < enough {
@@ -122,7 +122,7 @@ impl Run<'_> {
         }
     }
 
-    /// Writes what happens into the journal, and reads all before it.
+    /// Writes an event into the journal, and reads all lines before it.
     fn note(&mut self, what: &str) {
         let line = format!("@parent {what}");
         self.pen.write_all(format!("{line}\n").as_bytes()).expect("this reads it");
@@ -174,7 +174,8 @@ impl Run<'_> {
         worker
     }
 
-    /// Waits until a client has a process in this life of the node: that, and its region.
+    /// Waits until a client has a process in this life of the node; returns the process and its
+    /// region.
     fn ready(&mut self, name: &str) -> [String; 2] {
         if !self.ready.contains_key(name) {
             self.until(&format!("@{name} ready "));
@@ -189,15 +190,15 @@ impl Run<'_> {
         let mut worker = self.start_worker(&mut keeper, &address);
         let mut killed = [0, 0];
         for round in 0..rounds {
-            // Mostly at work, however slow the machine; now and then while it waits for a dead
-            // client's memory.
+            // The victim is mostly at work, however slow the machine, and sometimes waits for a
+            // dead client's memory.
             if self.below(8) > 0 {
                 self.until(&format!("@{} working", worker.name));
                 let more = 1 + self.below(100);
                 self.until_acknowledged(more);
             }
             std::thread::sleep(Duration::from_micros(self.below(300_000)));
-            // The second is the other one than the first: both are seen, whatever is drawn.
+            // The second victim is of the other kind than the first, so that both kinds occur.
             let node_is_next = if round == 1 { killed[0] == 0 } else { self.below(2) == 0 };
             if node_is_next {
                 killed[0] += 1;
@@ -221,20 +222,20 @@ impl Run<'_> {
                 worker = self.start_worker(&mut keeper, &address);
             }
         }
-        // What is left of the last kill.
+        // Effects of the last kill are awaited.
         self.until(&format!("@{} working", worker.name));
         killed
     }
 }
 
-/// What was acknowledged is there as long as the node lives; after its end there is an error, and
-/// never zeros. What a dead client had is another's after its lease, and no value is torn.
+/// Acknowledged data remains as long as the node lives; after its end there is an error, and never
+/// zeros. A dead client's resources are free after its lease, and no value is torn.
 #[test]
 fn either_end_is_killed_at_random_and_nothing_is_lost_or_torn() {
     let network = match Network::new() {
         Ok(network) => network,
         Err(why) => {
-            // Past the capture of the test runner.
+            // The line bypasses the test runner's capture.
             let _ = writeln!(std::io::stderr(), "SKIPPED: network namespaces: {why}");
             return;
         }
@@ -252,7 +253,7 @@ fn either_end_is_killed_at_random_and_nothing_is_lost_or_torn() {
     let (line, journal) = channel();
     std::thread::spawn(move || {
         let lines = BufReader::new(reader).lines().map_while(Result::ok);
-        // Until nobody asks.
+        // The loop ends when the receiver is gone.
         let _ = lines.map(|said| line.send(said)).find(Result::is_err);
     });
     let mut run = Run {

@@ -1,28 +1,28 @@
-//! Two network namespaces joined by a wire that carries only so much.
+//! Two network namespaces joined by a link of limited rate.
 
 use std::path::Path;
 use std::process::Command;
 
-/// What the wire carries each way, and how long a packet waits for it before it is dropped.
+/// Rate of the link each way, and how long a packet waits for it before it is dropped.
 const RATE: &str = "50mbit";
 const WAIT: &str = "2ms";
-/// Documentation's own addresses (RFC 5737), which nothing else has.
+/// Addresses reserved for documentation (RFC 5737), which no other host has.
 const ADDRESSES: [&str; 2] = ["192.0.2.1", "192.0.2.2"];
 
-/// An end of the wire.
+/// An end of the link.
 #[derive(Clone, Copy)]
 pub(super) enum End {
     Node,
     Clients,
 }
 
-/// Gone with its value.
+/// The namespaces; dropping the value removes them.
 pub(super) struct Network {
     names: [String; 2],
 }
 
 impl Network {
-    /// Why there is none, if so: it takes root, `ip` and `tc`.
+    /// The network, or the reason why there is none: it needs root, `ip` and `tc`.
     pub(super) fn new() -> Result<Network, String> {
         let names = ["node", "clients"].map(|end| format!("em-{}-{end}", std::process::id()));
         let network = Network { names };
@@ -45,7 +45,7 @@ impl Network {
         Ok(network)
     }
 
-    /// A program at one end. The process that is started becomes it.
+    /// A program at one end. The started process becomes that program.
     pub(super) fn command(&self, end: End, program: &Path) -> Command {
         let mut command = Command::new("ip");
         command.args(["netns", "exec", &self.names[end as usize]]).arg(program);
@@ -56,7 +56,7 @@ impl Network {
         ADDRESSES[end as usize]
     }
 
-    /// Packets that had to wait longer than the wire lets them.
+    /// Number of packets that were dropped after waiting too long.
     pub(super) fn dropped(&self) -> u64 {
         let of = |name: &String| {
             let shown = told("tc", &["-n", name, "-s", "qdisc", "show", "dev", "wire"]).ok()?;
@@ -70,13 +70,13 @@ impl Network {
 impl Drop for Network {
     fn drop(&mut self) {
         for name in &self.names {
-            // It may never have come to be.
+            // The namespace may not exist.
             let _ = told("ip", &["netns", "delete", name]);
         }
     }
 }
 
-/// What a command prints, or why it failed.
+/// Output of a command, or the reason of its failure.
 fn told(program: &str, arguments: &[&str]) -> Result<String, String> {
     let words = || format!("{program} {}", arguments.join(" "));
     let output = Command::new(program).args(arguments).output();
