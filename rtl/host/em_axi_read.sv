@@ -1,5 +1,5 @@
-/// Reads of any address and length over AXI4, in order: as em_axi_write. Gives the bytes from bit 0
-/// of a word on; the last word of a job says whether an answer was an error.
+/// Reads of any address and length over AXI4, in order, like em_axi_write. It gives the bytes from
+/// bit 0 of a word on; the last word of a job says whether any answer was an error.
 module em_axi_read #(
     parameter int unsigned BytesBits  = 16,
     parameter int unsigned BurstBytes = 2048,

@@ -1,7 +1,8 @@
-/// A chunk of data from its fields and words, block by block, or word that a grant stays unused.
+/// Encodes a chunk of data from its fields and words, block by block, or the notice that a grant
+/// stays unused.
 ///
-/// The first block is in the output register one edge after the fields were taken, the others
-/// follow as fast as words come. The next fields are taken with the last block's loading.
+/// The first block is in the output register one edge after the fields were taken; the others
+/// follow as fast as words come. The next fields are taken when the last block is loaded.
 module em_encode_chunk
   import em_pkg::*;
   import em_link_pkg::*;

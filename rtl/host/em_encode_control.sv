@@ -1,4 +1,4 @@
-/// A 66-bit EDM control block from its sub-type and content. Combinational.
+/// Encodes a 66-bit EDM control block from its sub-type and content. Combinational.
 module em_encode_control
   import em_pkg::*;
   import em_link_pkg::*;

@@ -1,6 +1,6 @@
-/// Requests, notifications and statuses from their fields, block by block.
+/// Encodes requests, notifications and statuses from their fields, block by block.
 ///
-/// The first block is in the output register one edge after the fields were taken, the others
+/// The first block is in the output register one edge after the fields were taken; the others
 /// follow without a gap. An address above 40 bits takes the long form.
 module em_encode_request
   import em_pkg::*;

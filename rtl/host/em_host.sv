@@ -1,4 +1,5 @@
-/// An EDM host: compute side and memory side of one node on one link; docs/internals/rtl-host.md.
+/// An EDM host: compute side and memory side of one node on one link. docs/internals/rtl-host.md
+/// describes it.
 module em_host
   import em_pkg::*;
   import em_link_pkg::*;

@@ -1,5 +1,5 @@
-/// Answers acknowledged writes once memory took their last chunk. An error of an earlier chunk is
-/// kept until then.
+/// Answers acknowledged writes once memory took their last chunk. It keeps an error of an earlier
+/// chunk until then.
 module em_host_acks
   import em_pkg::*;
   import em_host_pkg::*;

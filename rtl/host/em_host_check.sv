@@ -1,4 +1,4 @@
-/// Whether a request can be one, and the form it has inside the host. Combinational.
+/// Checks whether a request is valid, and converts it to its form inside the host. Combinational.
 module em_host_check
   import em_pkg::*;
   import em_host_pkg::*;

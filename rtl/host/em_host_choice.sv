@@ -1,5 +1,5 @@
-/// What a host's core does next: word of peers, then what ends, which makes room, then what begins.
-/// Combinational.
+/// Chooses the next operation of a host's core: peer notices first, then ends, which make room,
+/// then beginnings. Combinational.
 module em_host_choice
   import em_pkg::*;
   import em_host_pkg::*;

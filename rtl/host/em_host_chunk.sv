@@ -1,7 +1,9 @@
-/// Answers each grant, in order: by the chunk that it allows, or by word that it stays unused.
+/// Answers each grant, in order: by the chunk that it allows, or by the notice that it stays
+/// unused.
 ///
-/// Three cycles from the grant queue to the first block: the message state table, what is known of
-/// the message, the block itself. The first two of the next grant are done while a chunk goes out.
+/// Three cycles lead from the grant queue to the first block: the message state table, the state of
+/// the message, the block itself. The first two cycles of the next grant pass while a chunk goes
+/// out.
 module em_host_chunk
   import em_pkg::*;
   import em_host_pkg::*;

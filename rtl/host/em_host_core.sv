@@ -1,5 +1,6 @@
-/// The compute side's decisions: what waits for each destination, which id a message gets, when its
-/// request goes out, how it ends. One operation at a time; docs/internals/rtl-host.md.
+/// Makes the compute side's decisions: which message waits for each destination, which id it gets,
+/// when its request goes out, how it ends. It does one operation at a time;
+/// docs/internals/rtl-host.md describes it.
 module em_host_core
   import em_pkg::*;
   import em_host_pkg::*;

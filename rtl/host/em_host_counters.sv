@@ -1,4 +1,4 @@
-/// The registers of a node: what rtl/registers describes, joined to what the host says.
+/// The registers of a node: connects the register file of rtl/registers to the host's signals.
 module em_host_counters
   import em_pkg::*;
   import em_bus_pkg::*;

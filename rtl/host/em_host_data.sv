@@ -1,5 +1,4 @@
-/// The data of a host on its way out: writes of its caller and responses of its memory, as grants
-/// allow.
+/// The host's outgoing data: writes of its caller and responses of its memory, as grants allow.
 module em_host_data
   import em_pkg::*;
   import em_link_pkg::*;

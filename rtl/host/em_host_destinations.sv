@@ -1,6 +1,6 @@
-/// What a host knows of each destination, and the walk that forgets it: after a reset all of it,
-/// after the link failed all but the generations of ids. No peer is reached then before the switch
-/// says so.
+/// The host's state per destination, and the walk that clears it. After a reset it clears
+/// everything; after the link failed it keeps only the generations of ids. No peer is reachable
+/// then before the switch says so.
 module em_host_destinations
   import em_pkg::*;
   import em_host_pkg::*;

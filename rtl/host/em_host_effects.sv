@@ -1,4 +1,4 @@
-/// What an operation of the core does to its entry, and how the message ends if it does.
+/// Computes how an operation of the core changes its entry, and how the message ends if it does.
 /// Combinational.
 module em_host_effects
   import em_host_pkg::*;

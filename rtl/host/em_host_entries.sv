@@ -1,7 +1,7 @@
-/// The messages between their request and the last that can happen to them: an entry each.
+/// The messages from their request to their last possible event: an entry each.
 ///
 /// An entry is QUEUED, then OPEN under an id; ENDED once its completion was given. It is free when
-/// it has ended and is neither queued nor open. All commands are for `entry_i`.
+/// it has ended and is neither queued nor open. All commands apply to `entry_i`.
 module em_host_entries
   import em_pkg::*;
   import em_host_pkg::*;

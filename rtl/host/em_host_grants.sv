@@ -1,5 +1,6 @@
-/// The grant queue: what a host has to answer, in the order in which it came, from the receive to
-/// the transmit clock. Four cycles while nothing waits; more than can cross wait before that.
+/// The grant queue: what a host has to answer, in the order of arrival, from the receive to the
+/// transmit clock. It takes four cycles while nothing waits; entries beyond the crossing's room
+/// wait before it.
 module em_host_grants
   import em_host_pkg::*;
 #(

@@ -1,9 +1,10 @@
-/// What a host does when its link fails: it takes nothing more, tells the transmit clock behind all
-/// grants of before, forgets its peers, and is settled once nothing of before is under way.
+/// Handles a failed link in a host. The host accepts nothing more, notifies the transmit clock
+/// behind all earlier grants, forgets its peers, and is settled once nothing sent before is in
+/// flight.
 ///
-/// Messages are taken from the edge behind the one that brings the link up: the other end's words
-/// of its peers are right behind its idles. The transmit clock hears of it by a shorter way than
-/// what arrives; that it did is waited for only when the link fails again.
+/// Messages are accepted from the edge after the one that brings the link up: the other end's peer
+/// notices are right behind its idles. The transmit clock learns of it by a shorter path than the
+/// arrivals take. The host waits for its confirmation only when the link fails again.
 module em_host_link (
     input logic clk_i,
     input logic rst_ni,

@@ -1,7 +1,7 @@
 /// The memory of a node: executes commands in their order over AXI4.
 ///
-/// AXI does not order reads against writes, so a change of direction waits until the other is
-/// quiet, and an atomic until both are.
+/// AXI does not order reads against writes. A change of direction therefore waits until the other
+/// direction is idle, and an atomic until both are.
 module em_host_memory
   import em_pkg::*;
   import em_host_pkg::*;

@@ -1,4 +1,5 @@
-/// Two sources of units to one transmitter, in turn where both wait. A unit is never cut.
+/// Multiplexes two sources of units to one transmitter, in turn where both wait. A unit is never
+/// cut.
 module em_host_mux
   import em_link_pkg::*;
 (

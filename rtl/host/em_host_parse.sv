@@ -1,4 +1,4 @@
-/// Messages from their blocks. Every check was made before; what is not sound is given up.
+/// Parses messages from their blocks. Every check was made before; an unsound message is discarded.
 ///
 /// A message is there one edge after its last block. Words of chunks are passed on as they come.
 module em_host_parse

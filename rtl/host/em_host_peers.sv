@@ -1,5 +1,5 @@
-/// What the memory side knows of its peers: the last id of each row, to tell duplicates, and how
-/// far each write has come. Decides on requests, chunks of writes and grants, in the cycle after
+/// The memory side's state of its peers: the last id of each row, to detect duplicates, and the
+/// progress of each write. It decides on requests, chunks of writes and grants, in the cycle after
 /// they arrived.
 module em_host_peers
   import em_pkg::*;

@@ -1,4 +1,4 @@
-/// What passes between a host and its caller, and between the parts of a host.
+/// The types that pass between a host and its caller, and between the parts of a host.
 /// docs/internals/rtl-host.md says which part owns which state.
 package em_host_pkg;
 

@@ -1,4 +1,5 @@
-/// A memory with one port to write and one to read. What is read in the edge that writes it is new.
+/// A memory with one write port and one read port. A read in the same edge as a write to its
+/// address returns the new word.
 module em_host_ram #(
     parameter int unsigned Width = 64,
     parameter int unsigned Depth = 16,

@@ -1,7 +1,7 @@
-/// The reads and RMWs of this node that are open, and their data on its way to the caller.
+/// The open reads and RMWs of this node, and their data on its way to the caller.
 ///
-/// A chunk is taken if it follows what came before; its data is with the caller two edges after it
-/// arrived. How a read ends goes behind its data, so its completion cannot come before.
+/// A chunk is accepted if it follows the previous one; its data is with the caller two edges after
+/// it arrived. The end of a read goes behind its data, so its completion cannot come before.
 module em_host_reads
   import em_pkg::*;
   import em_host_pkg::*;

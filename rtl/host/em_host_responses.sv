@@ -1,6 +1,6 @@
 /// The data of responses between memory and their chunks: a buffer for each read that each peer can
-/// have open. What was read when a request came is kept, as writes after it may come before its
-/// last chunk left.
+/// have open. Data is read when the request comes and kept, because later writes may arrive before
+/// its last chunk has left.
 module em_host_responses
   import em_host_pkg::*;
 #(

@@ -1,5 +1,5 @@
-/// A queue of words that are taken back unless they are confirmed: the data of chunks, which ends
-/// with its check.
+/// A queue of words that are discarded unless confirmed: the data of chunks, which ends with its
+/// check.
 module em_host_ring #(
     parameter int unsigned Width = 64,
     /// In words: a power of two.

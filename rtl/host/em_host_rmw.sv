@@ -1,5 +1,5 @@
-/// Executes atomics, one at a time, on the little-endian 8-byte word at an address. Nothing else
-/// of this node has an access under way meanwhile.
+/// Executes atomics, one at a time, on the little-endian 8-byte word at an address. No other access
+/// of this node is in flight meanwhile.
 module em_host_rmw
   import em_pkg::*;
   import em_host_pkg::*;

@@ -1,5 +1,5 @@
-/// Whether a message may be opened towards a destination, under which id, and what is known of the
-/// destination after what the core does. Combinational.
+/// Decides whether a message may be opened towards a destination, and under which id, and computes
+/// the destination's state after the core's operation. Combinational.
 module em_host_rows
   import em_host_pkg::*;
 #(

@@ -1,5 +1,5 @@
-/// Deadlines of the entries of a host. All are looked at in turn, one a cycle, so one that has come
-/// is found a round later at the latest.
+/// Deadlines of the entries of a host. It examines all in turn, one a cycle, so an expired one is
+/// found a round later at the latest.
 module em_host_timers #(
     parameter int unsigned Entries = 16,
     /// Of the counter of cycles; a timeout is below half its range.

@@ -1,4 +1,4 @@
-/// What an atomic makes of a word. Combinational.
+/// Computes the new word of an atomic. Combinational.
 module em_rmw
   import em_pkg::*;
 (
