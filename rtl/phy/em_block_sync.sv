@@ -1,9 +1,9 @@
-/// Where blocks begin on the line: clause 49's lock (figure 49-14) and its monitor of wrong sync
-/// headers (figure 49-15).
+/// Finds where blocks begin on the line: clause 49's lock (figure 49-14) and its monitor of wrong
+/// sync headers (figure 49-15).
 ///
 /// Sixty-four sound headers in a row lock; sixteen wrong ones of sixty-four lose the lock. Without
-/// it, each wrong one makes the gearbox slip by a bit, and what it gives in the next
-/// `SlipBlocks` blocks is not looked at.
+/// lock, each wrong header makes the gearbox slip by a bit, and the next `SlipBlocks` blocks are
+/// ignored.
 module em_block_sync #(
     parameter int unsigned SlipBlocks = 4,
     /// Too many errors: so many wrong headers in so many blocks. Of clause 107: 97 in 2 ms.

@@ -1,5 +1,5 @@
-/// Tells EDM's control blocks from all others, and checks them: sync header, type, sub-type, CRC-8.
-/// docs/internals/wire.md says which errors of the line this cannot miss.
+/// Distinguishes EDM's control blocks from all others, and checks them: sync header, type,
+/// sub-type, CRC-8. docs/internals/wire.md says which errors of the line are always detected.
 module em_control_decode
   import em_pkg::*;
 (

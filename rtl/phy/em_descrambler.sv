@@ -1,5 +1,5 @@
-/// Undoes em_scrambler, and is in step with it after the first block, whatever went before. One
-/// wrong bit on the line becomes three: at +0, +39 and +58.
+/// Undoes em_scrambler, and is in step with it after the first block, from any state. One wrong bit
+/// on the line becomes three: at +0, +39 and +58.
 module em_descrambler #(
     localparam int unsigned Bits = em_pkg::PayloadBits
 ) (

@@ -1,8 +1,9 @@
-/// Where an Ethernet frame waits until it is whole, and with it up to two idles of the gap after
-/// it. `FrameBuffer` of crates/edm is the model.
+/// Stores an Ethernet frame until it is whole, and up to two idles of the gap after it.
+/// `FrameBuffer` of crates/edm is the model.
 ///
-/// Blocks go out, one a slot, while whole ones are there. What waits never exceeds the longest
-/// frame and a gap, since as many go as come; of a longer frame, what does not fit is not stored.
+/// Blocks go out, one a slot, while whole frames are there. The content never exceeds the longest
+/// frame and a gap, since as many blocks leave as arrive. The part of a longer frame that does not
+/// fit is not stored.
 module em_frame_buffer
   import em_link_pkg::*;
 #(

@@ -1,7 +1,8 @@
-/// A link end with its registers: block lock, both edges, starts as software lets it, counters.
+/// A link end with its registers: block lock, both edges, starts as software permits, counters.
 ///
-/// Stands between a gearbox and a host, or a port of the switch. Registers are in the transmitter's
-/// clock. A link that fails is down for `DownCycles` at least, which a switch needs to see it.
+/// It stands between a gearbox and a host, or a port of the switch. Registers are in the
+/// transmitter's clock. A failed link is down for at least `DownCycles`, which a switch needs to
+/// detect it.
 module em_link
   import em_link_pkg::*;
 #(

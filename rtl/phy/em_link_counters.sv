@@ -1,4 +1,4 @@
-/// The registers of a link: what rtl/registers describes, joined to what the link says.
+/// The registers of a link: connects the register file of rtl/registers to the link's signals.
 module em_link_counters
   import em_bus_pkg::*;
   import em_link_pkg::*;

@@ -1,8 +1,8 @@
-/// Whether a link carries anything, and how it starts anew: clause 46's fault signalling, with
+/// Decides whether a link carries anything, and how it restarts: clause 46's fault signalling, with
 /// numbers. docs/internals/edm-faults.md has the rules; `LinkFaults` of crates/edm is the model.
 ///
-/// In a slot, in this order: what the host or switch wants, the block, what the receiver found in
-/// the block. Without a signal a slot passes every cycle.
+/// A slot processes, in this order, the request of the host or switch, the block, and the
+/// receiver's finding on the block. Without a signal a slot passes every cycle.
 module em_link_faults
   import em_pkg::*;
   import em_link_pkg::*;

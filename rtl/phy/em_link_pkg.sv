@@ -1,4 +1,4 @@
-/// What passes between the edge of a link and the host or switch behind it, in blocks.
+/// The types that pass between the edge of a link and the host or switch behind it, in blocks.
 package em_link_pkg;
 
   import em_pkg::*;

@@ -1,5 +1,5 @@
-/// Whether the block that ends a message makes it a sound one: the fields of `Message::decode` of
-/// crates/wire. Combinational; of a message of one block, or of /MS/ to /MT/.
+/// Decides whether the block that ends a message makes it sound: the fields of `Message::decode` of
+/// crates/wire. Combinational; for a message of one block, or of /MS/ to /MT/.
 module em_message_verdict
   import em_pkg::*;
 (

@@ -1,5 +1,5 @@
-/// Both edges of a link, and what they tell each other: em_phy_tx, em_phy_rx, and the state of the
-/// link from the receiver's clock into the transmitter's.
+/// Both edges of a link, and their connection: em_phy_tx, em_phy_rx, and the state of the link from
+/// the receiver's clock into the transmitter's.
 module em_phy
   import em_link_pkg::*;
 #(

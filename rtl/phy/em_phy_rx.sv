@@ -1,10 +1,10 @@
 /// The receiver's edge of a link, between descrambler and decoder (section 3.2.3): memory messages
 /// out, whole Ethernet frames up. docs/internals/edm-phy.md has the rules.
 ///
-/// Two cycles from the line to `memory_o` and to the decoder: one for the descrambler, one for the
-/// extraction; one for both with `FewStages`. All checks of the wire are made here, so what ends in
-/// `EndSound` can be believed. The link fails with the first corrupt block, and nothing behind it
-/// passes.
+/// Two cycles lead from the line to `memory_o` and to the decoder: one for the descrambler, one for
+/// the extraction; one for both with `FewStages`. All checks of the wire are made here, so a
+/// message that ends in `EndSound` can be trusted. The link fails with the first corrupt block, and
+/// nothing behind it passes.
 module em_phy_rx
   import em_link_pkg::*;
 #(

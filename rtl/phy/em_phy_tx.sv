@@ -1,9 +1,9 @@
 /// The transmitter's edge of a link, between encoder and scrambler (section 3.2.3): memory blocks
-/// join those of Ethernet frames. docs/internals/edm-phy.md has the rules.
+/// join the blocks of Ethernet frames. docs/internals/edm-phy.md has the rules.
 ///
-/// Two cycles from `memory_i` to the line: the register behind the multiplexer and the one behind
-/// the scrambler; one with `FewStages`. A slot is a cycle with `slot_i`; without it nothing moves,
-/// on either side.
+/// Two cycles lead from `memory_i` to the line: the register behind the multiplexer and the
+/// register behind the scrambler; one with `FewStages`. A slot is a cycle with `slot_i`; without it
+/// nothing moves, on either side.
 module em_phy_tx
   import em_pkg::*;
   import em_link_pkg::*;

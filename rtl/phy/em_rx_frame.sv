@@ -1,6 +1,6 @@
-/// The receiver's Ethernet side: a frame's blocks wait for their /T/ and the check of their
-/// sequence, and go up in consecutive slots, at the pace of the line; everything else has become
-/// idles, but for ordered sets. `RxExtractor` of crates/edm is the model.
+/// The receiver's Ethernet side. A frame's blocks wait for their /T/ and the check of their
+/// sequence, and go up in consecutive slots, at the pace of the line. Everything else has become
+/// idles, except ordered sets. `RxExtractor` of crates/edm is the model.
 module em_rx_frame
   import em_pkg::*;
   import em_link_pkg::*;

@@ -1,5 +1,5 @@
-/// Takes the memory blocks out of a link: each goes on in the next cycle, before its message is
-/// whole; the verdict of all checks stands with the last one. `Deframer` of crates/wire is the
+/// Takes the memory blocks out of a link. Each is passed on in the next cycle, before its message
+/// is whole; the verdict of all checks stands with the last one. `Deframer` of crates/wire is the
 /// model.
 module em_rx_message
   import em_pkg::*;

@@ -1,7 +1,7 @@
 /// The scrambler of clause 49, x^58 + x^39 + 1, over the 64 payload bits of a block a cycle. Sync
-/// headers pass it by.
+/// headers are not scrambled.
 ///
-/// A bit on the line is the payload's, plus those 39 and 58 bits before it on the line.
+/// A bit on the line is the payload's bit, plus the bits 39 and 58 before it on the line.
 module em_scrambler #(
     localparam int unsigned Bits = em_pkg::PayloadBits
 ) (

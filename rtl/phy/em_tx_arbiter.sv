@@ -1,10 +1,10 @@
-/// Decides slot by slot between memory blocks and those of Ethernet frames; `TxArbiter` of
+/// Arbitrates slot by slot between memory blocks and blocks of Ethernet frames. `TxArbiter` of
 /// crates/edm is the model, docs/internals/edm-phy.md has the bounds.
 ///
-/// Fair: single blocks alternate with a frame's blocks; after a unit of k blocks, which nothing may
-/// interrupt, frames may take up to k slots before the next one. The gap between two frames counts
-/// as taken, and what frames are owed is forgotten once they offered nothing for longer. Strict:
-/// memory whenever it has something.
+/// Fair: single blocks alternate with a frame's blocks. After a unit of k blocks, which nothing may
+/// interrupt, frames may take up to k slots before the next unit. The gap between two frames counts
+/// as taken, and the debt to frames is cleared once they have offered nothing for longer. Strict:
+/// memory goes first whenever it has something to send.
 module em_tx_arbiter #(
     /// Blocks of the longest unit: a page and an acknowledged write's head.
     localparam int unsigned UnitBlocksMax = em_pkg::ChunkBytesMax / 8 + 3

@@ -1,10 +1,10 @@
 /// The buffer at the encoder's output and its back-pressure: four blocks (section 3.2.3).
 /// `EncoderBuffer` of crates/edm is the model.
 ///
-/// The encoder is asked for a block only while those stored and those asked for are fewer than
-/// four, and each time answers once, in order: with a frame's block or, between frames, with an
-/// idle, which takes its place like any other. So the buffer cannot overflow, and after a hold it
-/// does not run dry within a frame if the encoder answers in four slots.
+/// The encoder is asked for a block only while fewer than four are stored or requested. It answers
+/// each request once, in order: with a frame's block or, between frames, with an idle, which takes
+/// its place like any other. So the buffer cannot overflow. After a hold it does not underrun
+/// within a frame if the encoder answers in four slots.
 module em_tx_buffer
   import em_link_pkg::*;
 #(

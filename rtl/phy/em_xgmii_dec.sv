@@ -1,7 +1,7 @@
-/// From blocks to XGMII, 64 bits wide: clause 49's decoder, each block by itself. What is no block
-/// of Ethernet becomes eight errors.
+/// Decodes blocks to XGMII, 64 bits wide: clause 49's decoder, each block by itself. A block that
+/// is not Ethernet's becomes eight errors.
 ///
-/// Which block may follow which is not looked at: em_phy_rx has done that.
+/// The order of blocks is not checked here: em_phy_rx has done that.
 module em_xgmii_dec
   import em_pkg::*;
   import em_link_pkg::*;

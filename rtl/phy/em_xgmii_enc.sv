@@ -1,8 +1,9 @@
-/// From XGMII, 64 bits wide, to blocks: clause 49's encoder. A word that no block can carry becomes
-/// eight errors, as does any word that has no place within a frame; that ends the frame. What is
-/// left of it becomes idles: without its start the other end would take it for corruption.
+/// Encodes XGMII, 64 bits wide, to blocks: clause 49's encoder. A word that no block can carry
+/// becomes eight errors, as does any word that has no place within a frame; that ends the frame.
+/// The rest of the frame becomes idles: without its start the other end would treat it as
+/// corruption.
 ///
-/// A word is taken for each block that em_phy_tx asks for, and is there in the next slot.
+/// A word is taken for each block that em_phy_tx requests, and is there in the next slot.
 module em_xgmii_enc
   import em_pkg::*;
   import em_link_pkg::*;
