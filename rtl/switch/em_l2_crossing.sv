@@ -1,4 +1,5 @@
-/// The blocks of frames from a port's receive clock to the switch's; idles and ordered sets stay.
+/// Moves the blocks of frames from a port's receive clock to the switch's; idles and ordered sets
+/// stay behind.
 module em_l2_crossing
   import em_pkg::*;
   import em_link_pkg::*;

@@ -1,5 +1,5 @@
-/// A port's frames on their way out: one after the other, of the ingress ports in turn, with the
-/// gap that Ethernet asks for. Stands in the place of an encoder.
+/// Sends a port's frames, one after the other, from the ingress ports in turn, with the gap that
+/// Ethernet requires. It stands in the place of an encoder.
 module em_l2_egress
   import em_pkg::*;
   import em_link_pkg::*;

@@ -1,5 +1,5 @@
-/// Keeps the frames of a port, whole, until they have left by every port that they are for. A frame
-/// for which there is no room is dropped whole.
+/// Stores the frames of a port, whole, until they have left by all of their ports. A frame without
+/// room is dropped whole.
 module em_l2_ingress
   import em_link_pkg::*;
   import em_l2_pkg::*;

@@ -1,4 +1,4 @@
-/// What the parts of the Ethernet side of the switch share.
+/// The types and constants that the parts of the switch's Ethernet side share.
 package em_l2_pkg;
 
   localparam int unsigned MacBits = 48;

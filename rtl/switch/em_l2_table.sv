@@ -1,8 +1,8 @@
-/// Where stations are: a table of addresses by hash, a place for each hash. Each frame's sender is
-/// noted and its station looked up, a frame a cycle, in turn for those that ask.
+/// Locates stations: a table of addresses by hash, with one place per hash. It learns each frame's
+/// sender and looks up its station, a frame a cycle, in turn for the requesting ports.
 ///
-/// Two stations of one hash turn each other out, and frames for the one that is out are flooded:
-/// more traffic, and no wrong port. What was not heard for one to two epochs is forgotten.
+/// Two stations of one hash evict each other, and frames for the evicted one are flooded: more
+/// traffic, and no wrong port. A station that was silent for one to two epochs is forgotten.
 module em_l2_table
   import em_l2_pkg::*;
 #(

@@ -1,4 +1,4 @@
-/// A switch of EDM: memory and Ethernet on the same ports. Stands between `em_phy_rx` and
+/// A switch of EDM: memory and Ethernet on the same ports. It stands between `em_phy_rx` and
 /// `em_phy_tx` of each port.
 module em_switch
   import em_link_pkg::*;

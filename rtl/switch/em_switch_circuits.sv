@@ -1,6 +1,6 @@
-/// The grants of one source port that nothing has come for yet, oldest first: where its next chunk
-/// goes. Hosts answer grants in order, so a grant keeps its place even if the port that it leads to
-/// has failed; it leads nowhere then.
+/// The unanswered grants of one source port, oldest first: they give the destination of its next
+/// chunk. Hosts answer grants in order, so a grant keeps its place even if its destination port has
+/// failed; it leads nowhere then.
 module em_switch_circuits
   import em_pkg::*;
 #(

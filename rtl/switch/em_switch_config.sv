@@ -1,4 +1,5 @@
-/// The registers of the switch as a whole: what rtl/registers describes, as the scheduler takes it.
+/// The registers of the switch as a whole: converts the register file of rtl/registers to the
+/// scheduler's configuration.
 module em_switch_config
   import em_bus_pkg::*;
   import em_sched_pkg::*;

@@ -1,4 +1,5 @@
-/// The registers of a port of the switch: what rtl/registers describes, joined to its events.
+/// The registers of a port of the switch: connects the register file of rtl/registers to the port's
+/// events.
 module em_switch_counters
   import em_bus_pkg::*;
 (

@@ -1,6 +1,6 @@
-/// From a port's receive clock to the switch's: a block takes three cycles at equal clocks, and the
-/// register behind is the fourth. The link's state comes no later than the first block after it
-/// started, and no earlier than the last one before it failed.
+/// Moves blocks from a port's receive clock to the switch's. A block takes three cycles at equal
+/// clocks, and the register behind is the fourth. The link's state comes no later than the first
+/// block after it started, and no earlier than the last one before it failed.
 module em_switch_crossing
   import em_link_pkg::*;
   import em_switch_pkg::*;

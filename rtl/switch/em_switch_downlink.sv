@@ -1,5 +1,5 @@
-/// What the switch sends by a port: its grants, released requests and words as blocks, and the
-/// chunks and statuses of all sources that go there.
+/// Everything that the switch sends by a port: its grants, released requests and peer notices as
+/// blocks, and the chunks and statuses of all sources that go there.
 module em_switch_downlink
   import em_pkg::*;
   import em_link_pkg::*;

@@ -1,5 +1,5 @@
-/// A port's downlink: statuses first, then what the switch says of its own accord, then chunks.
-/// Nothing comes between the blocks of a unit.
+/// A port's downlink: statuses first, then control of the switch, then chunks. Nothing comes
+/// between the blocks of a unit.
 module em_switch_egress
   import em_link_pkg::*;
   import em_sched_pkg::left_t;

@@ -1,8 +1,8 @@
-/// What a port sends of the switch's own accord, in the order in which it was decided: grants,
-/// released requests, words of peers. The node answers in that order, and its circuits are in it.
+/// Sends the switch's own messages of a port in the order of their decisions: grants, released
+/// requests, peer notices. The node answers in that order, and its circuits are in it.
 ///
 /// A grant or request has a time before which it must not leave. A request waits for the chunks
-/// that were in the egress before it, a word for all that its node is sent before.
+/// that were in the egress before it, a notice for everything sent to its node before it.
 module em_switch_emit
   import em_pkg::*;
   import em_link_pkg::*;

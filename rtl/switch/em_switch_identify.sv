@@ -1,5 +1,5 @@
-/// Tells what the memory blocks of a port belong to, by the first block of each message. In the
-/// receive clock; the register is that of the crossing behind it.
+/// Classifies the memory blocks of a port by the first block of each message. It is in the receive
+/// clock; its register is that of the crossing behind it.
 module em_switch_identify
   import em_pkg::*;
   import em_link_pkg::*;

@@ -1,8 +1,8 @@
-/// A port's uplink in the switch's clock: sorts what comes, block by block, one a cycle.
+/// A port's uplink in the switch's clock: sorts arriving blocks, one a cycle.
 ///
-/// A chunk goes where the oldest grant says, before it is whole; its last block becomes an ABORT if
-/// it fails a check or exceeds its grant. Notifications and requests go to the scheduler once they
-/// are whole, statuses on to their node, words of peers to the pairs.
+/// A chunk goes to the destination of the oldest grant, before it is whole; its last block becomes
+/// an ABORT if it fails a check or exceeds its grant. Notifications and requests go to the
+/// scheduler once they are whole, statuses to their node, peer notices to the pairs.
 module em_switch_ingress
   import em_pkg::*;
   import em_link_pkg::*;

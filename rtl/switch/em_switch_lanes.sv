@@ -1,9 +1,9 @@
-/// Units of blocks of several sources towards one port: each leaves without a break, in the order
-/// in which they began. While one passes as it comes, others are stored behind it.
+/// Queues units of blocks of several sources towards one port: each leaves without a break, in the
+/// order in which they began. While one passes through, others are stored behind it.
 ///
-/// A unit has a lane, a FIFO that no other source writes meanwhile. What began in the same cycle
-/// takes lanes from the lowest on, by source, and leaves in that order: a mask of lanes a cycle is
-/// all that the order needs, whatever the number of sources.
+/// A unit has a lane, a FIFO that no other source writes meanwhile. Units that begin in the same
+/// cycle take lanes from the lowest on, by source, and leave in that order. A mask of lanes per
+/// cycle therefore keeps the order, whatever the number of sources.
 module em_switch_lanes
   import em_link_pkg::*;
 #(

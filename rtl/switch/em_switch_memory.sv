@@ -1,8 +1,8 @@
-/// The memory side of the switch: what comes by the uplinks in, what leaves by the downlinks out.
+/// The memory side of the switch, from its uplinks to its downlinks.
 ///
-/// Each port receives in a clock of its own; all transmit, and the scheduler works, in `clk_i`. A
-/// chunk passes in four cycles, all of them the crossing; a notification or request is answered in
-/// seven.
+/// Each port receives in a clock of its own; all ports transmit, and the scheduler works, in
+/// `clk_i`. A chunk passes in four cycles, all of them the crossing; a notification or request is
+/// answered in seven.
 module em_switch_memory
   import em_pkg::*;
   import em_link_pkg::*;

@@ -1,4 +1,5 @@
-/// What the parts of the switch share. docs/internals/rtl-switch.md has the rules.
+/// The types and constants that the parts of the switch share. docs/internals/rtl-switch.md has the
+/// rules.
 package em_switch_pkg;
 
   import em_pkg::*;

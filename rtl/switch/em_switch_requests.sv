@@ -1,5 +1,5 @@
-/// The requests of one compute node from their arrival to their release: a ring of each memory
-/// node's, in order, as the scheduler grants them.
+/// Holds the requests of one compute node from their arrival to their release: a ring per memory
+/// node, in order, as the scheduler grants them.
 module em_switch_requests
   import em_switch_pkg::*;
 #(

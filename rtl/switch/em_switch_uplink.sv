@@ -1,5 +1,5 @@
-/// What the switch keeps for a port as a sender: what comes in is sorted, its open grants, and the
-/// requests of its node that wait for their release.
+/// The switch's state of a port as a sender: it sorts the arrivals, and keeps the open grants and
+/// the requests of its node that wait for their release.
 module em_switch_uplink
   import em_pkg::*;
   import em_link_pkg::*;
