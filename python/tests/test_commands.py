@@ -29,7 +29,7 @@ NOBODY = 65534
 @pytest.fixture(scope="module")
 def tree(command: Path):
     said = subprocess.run([command, "command-tree"], capture_output=True, check=True)
-    entries = json.loads(said.stdout)
+    entries = [entry for entry in json.loads(said.stdout) if not entry["is_group"]]
     assert len(entries) > 15
     return entries
 
@@ -325,7 +325,6 @@ PRINTS = [
     ["keygen"],
     ["workload", "list"],
     ["command-tree"],
-    ["command-page"],
     ["schema", "scenario"],
     ["completions", "bash"],
 ]

@@ -101,8 +101,8 @@ pub(crate) fn report_usage(error: &clap::Error, not_here: &[&str]) -> ExitCode {
 /// The values that a number may have.
 fn allowed(why: &ParseIntError) -> &'static str {
     match why.kind() {
-        IntErrorKind::PosOverflow => "allowed are smaller whole numbers",
-        _ => "allowed are whole numbers from 0",
+        IntErrorKind::PosOverflow => "must be a smaller whole number",
+        _ => "must be a whole number from 0",
     }
 }
 

@@ -97,7 +97,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         RowFormat::Table => Format::Table,
         RowFormat::Json => Format::Json,
         RowFormat::Csv => {
-            let problem = "--format csv without --ddc: allowed are table, json";
+            let problem = "--format csv without --ddc: must be one of table, json";
             return Err(Failure::input(problem));
         }
     };
@@ -109,7 +109,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let budget = request.run()?;
     if let Some(file) = &arguments.fst {
         let given = format!("--fst {}", file.display());
-        return Err(Failure::input(format!("{given} with --from model: allowed is --from rtl")));
+        return Err(Failure::input(format!("{given} with --from model: must be --from rtl")));
     }
     format.print(&budget, Budget::table)
 }

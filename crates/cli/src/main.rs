@@ -117,9 +117,6 @@ enum Command {
     /// Print every command and its arguments as JSON, for programs that check or document them
     #[command(name = "command-tree", hide = true)]
     Tree,
-    /// Print the reference of all commands as Markdown
-    #[command(name = "command-page", hide = true)]
-    Page,
 }
 
 /// Flags of equal meaning with different names. Each command takes both names.
@@ -200,7 +197,6 @@ fn main() -> ExitCode {
         Command::Completions(arguments) => manual::completions::run(&arguments, &Cli::command()),
         Command::Man(arguments) => manual::man::run(&arguments, Cli::command()),
         Command::Tree => tree::run(&Cli::command()),
-        Command::Page => manual::reference::run(&Cli::command()),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

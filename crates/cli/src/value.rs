@@ -22,7 +22,7 @@ pub(crate) fn one_of<T: Copy + Send + Sync + 'static>(
 /// A size, as `--memory` takes it.
 #[cfg(feature = "serve")]
 pub(crate) fn size(text: &str) -> Result<ByteSize, String> {
-    text.parse().map_err(|_| "allowed is a size such as 64MiB".to_owned())
+    text.parse().map_err(|_| "must be a size such as 64MiB".to_owned())
 }
 
 /// Parses a number of bytes: a whole number, or one with a unit. Every flag for bytes takes both.

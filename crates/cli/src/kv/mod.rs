@@ -1,15 +1,17 @@
 //! `ethermem kv`.
 
-mod settings;
+mod flags;
 
 use std::path::PathBuf;
 
 use clap::Args;
 use ethermem::Pool;
+use ethermem_experiments::operate::server::ServerFile;
+use ethermem_node::LogFormat;
 use ethermem_resp::{Observer, Server};
 use sd_notify::NotifyState;
 
-use self::settings::Settings;
+use self::flags::Flags;
 use crate::failure::Failure;
 use crate::{interrupt, logs};
 
@@ -25,14 +27,14 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
     #[command(flatten)]
-    flags: Settings,
+    flags: Flags,
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
-    let file = arguments.config.as_deref().map_or(Ok(Settings::default()), Settings::read)?;
-    let settings = arguments.flags.clone().over(file);
+    let file = arguments.config.as_deref().map_or(Ok(ServerFile::default()), ServerFile::read)?;
+    let settings = arguments.flags.file().over(file);
     let options = settings.options()?;
-    logs::to_stderr(tracing::Level::INFO, settings.log_format());
+    logs::to_stderr(tracing::Level::INFO, settings.log_format.unwrap_or(LogFormat::Text));
     let url = settings.pool.as_deref().unwrap_or("local:");
     let pool = Pool::open(url).map_err(|error| Failure::input(format!("--pool {url}: {error}")))?;
     if let Some(choice) = pool.choice() {

@@ -12,21 +12,18 @@ use bytesize::ByteSize;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Subcommand};
 use ethermem_clio::memory::PageSize;
+use ethermem_experiments::operate::service::{Service, ServiceError};
 use ethermem_node::{
-    Control, LogFormat, LogLevel, NodeFile, Observer, OffloadFile, PAGES, Settings, SettingsError,
-    StartError, Started, TenantFile, ring_place,
+    LogFormat, LogLevel, NodeFile, OffloadFile, PAGES, Settings, SettingsError, StartError,
+    TenantFile, ring_place,
 };
 use ethermem_udp::RingPlace;
 use sd_notify::NotifyState;
-use tracing::info;
 
 use crate::failure::Failure;
 use crate::interrupt;
 use crate::logs::{self, FORMS, tell_manager};
 use crate::value::{one_of, size};
-
-/// A draining node is idle after this time without a datagram: clients retransmit sooner.
-const DRAINED_AFTER: Duration = Duration::from_millis(250);
 
 const EXAMPLES: &str = "Examples:\n  \
     ethermem keygen --tenant 7 --out analytics.key\n  \
@@ -111,14 +108,14 @@ fn page() -> impl TypedValueParser<Value = PageSize> {
 
 fn offload(text: &str) -> Result<(String, OffloadFile), String> {
     let named = text.split_once('=').filter(|(name, file)| !name.is_empty() && !file.is_empty());
-    let (name, file) = named.ok_or("allowed is NAME=FILE, as in histogram=histogram.wasm")?;
+    let (name, file) = named.ok_or("must be NAME=FILE, as in histogram=histogram.wasm")?;
     Ok((name.to_owned(), OffloadFile::of(file.into())))
 }
 
 impl Serve {
-    /// The flags in the form of a file.
+    /// The flags as if they were a file.
     fn flags(&self) -> NodeFile {
-        // Such a tenant has no quotas, and the name of its file.
+        // Without quotas, and named as its file.
         let tenant = |path: &PathBuf| TenantFile::of(path.display().to_string(), path.clone());
         NodeFile {
             memory: self.memory,
@@ -152,51 +149,25 @@ fn serve(arguments: &Serve) -> Result<(), Failure> {
         error => Failure::input(error),
     })?;
     log_to_stderr(&settings);
-    let (name, index) = ethermem_kv::at_node();
-    if settings.node.offloads.iter().any(|offload| offload.name == name) {
-        return Err(Failure::input(StartError::OwnOffload(name.to_owned())));
-    }
-    let mut started = ethermem_node::start(&settings.node).map_err(|error| match error {
-        StartError::NotSecure => Failure::input(format!("--key or --insecure is missing: {error}")),
+    // A draining node needs longer than other commands do to end by themselves.
+    interrupt::patience(settings.drain_for + Duration::from_secs(1));
+    let service = Service::start(settings).map_err(|error| match error {
+        ServiceError::Start(StartError::NotSecure) => {
+            Failure::input(format!("--key or --insecure is missing: {error}"))
+        }
         error => Failure::input(error),
     })?;
-    started.server.node_mut().register(name, index);
-    let tenants = &settings.node.tenants;
-    let names = tenants.iter().map(|tenant| (tenant.key.tenant.0, tenant.name.clone()));
-    let names: Vec<(u16, String)> = names.collect();
-    let operator = started.server.operator();
-    let control = settings.control.as_deref();
-    let control = control.map(|path| Control::start(operator, names.clone(), path)).transpose();
-    // It answers until the node has ended.
-    let _control = control.map_err(Failure::input)?;
-    let published = started.server.published();
-    let observer = Observer::start(published, names, settings.metrics_listen);
-    let observer = observer.map_err(Failure::input)?;
-    let (address, ring) = (started.server.address(), started.server.ring());
-    info!(
-        address = address.map(tracing::field::display),
-        ring = ring.as_ref().map(tracing::field::display),
-        memory_bytes = settings.node.memory.0,
-        memory = %started.backing,
-        placement = started.placement,
-        datagrams = %started.server.trains(),
-        tenants = tenants.len(),
-        modules = settings.node.offloads.len(),
-        encrypted = !settings.node.insecure,
-        metrics = observer.address().map(tracing::field::display),
-        "serving"
-    );
     let mut stdout = std::io::stdout();
-    // The starting program may read no more than these lines.
-    let lines = [
-        address.map(|address| format!("listening on {address}\n")),
-        ring.map(|ring| format!("listening on ring://{ring}\n")),
-        observer.address().map(|metrics| format!("metrics on {metrics}\n")),
-    ];
-    let lines: String = lines.into_iter().flatten().collect();
-    let _ = stdout.write_all(lines.as_bytes()).and_then(|()| stdout.flush());
+    // Whoever starts it may read no more than these lines.
+    let _ = stdout.write_all(service.reached().as_bytes()).and_then(|()| stdout.flush());
     tell_manager(&[NotifyState::Ready]);
-    until_the_end(started, &settings)
+    let draining = service.run(interrupt::flag()).map_err(Failure::input)?;
+    tell_manager(&[NotifyState::Stopping]);
+    let drained = draining.drain().map_err(Failure::input)?;
+    // To give back much memory takes seconds.
+    interrupt::is_over();
+    drained.log();
+    Ok(())
 }
 
 fn settings(arguments: &Serve) -> Result<Settings, SettingsError> {
@@ -216,38 +187,4 @@ fn log_to_stderr(settings: &Settings) {
         LogLevel::Info => tracing::Level::INFO,
     };
     logs::to_stderr(level, settings.log_format);
-}
-
-/// Serves until a signal, and then drains.
-fn until_the_end(started: Started, settings: &Settings) -> Result<(), Failure> {
-    let mut server = started.server;
-    // A draining node needs more time than other commands to end by itself.
-    interrupt::patience(settings.drain_for + Duration::from_secs(1));
-    let failed = |error| Failure::input(format!("the node's network: {error}"));
-    server.run(settings.poll_for, interrupt::flag()).map_err(failed)?;
-    tell_manager(&[NotifyState::Stopping]);
-    info!(processes = server.node().processes(), "ending: no new processes");
-    server.drain(settings.drain_for, DRAINED_AFTER).map_err(failed)?;
-    // Freeing much memory takes seconds.
-    interrupt::is_over();
-    let (node, outside) = (server.node().counters(), server.counters());
-    let memory = server.node().memory();
-    info!(
-        processes_left = server.node().processes(),
-        bytes_left = memory.bytes() - memory.map().free_bytes(),
-        requests = node.requests,
-        datagrams = node.datagrams,
-        executed = node.executed,
-        repeated = node.repeated,
-        busy = node.busy,
-        expired = node.expired,
-        dropped_malformed = node.dropped_malformed,
-        dropped_protection = node.dropped_protection,
-        dropped_key = node.dropped_corrupt,
-        dropped_tenant = node.dropped_tenant,
-        dropped_replayed = node.dropped_replayed,
-        answers_dropped = outside.answers_dropped,
-        "ended"
-    );
-    Ok(())
 }

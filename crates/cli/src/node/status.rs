@@ -31,7 +31,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
         ureq::Agent::config_builder().timeout_global(Some(PATIENCE)).proxy(None).build(),
     );
     let failed = |error: &dyn std::fmt::Display| {
-        Failure::input(format!("--metrics-address: {url}: {error}; allowed is a node's"))
+        Failure::input(format!("--metrics-address: {url}: {error}; must be a node's"))
     };
     let answer = agent.get(&url).call();
     let text = answer.and_then(|mut answer| answer.body_mut().read_to_string());

@@ -69,7 +69,7 @@ pub(crate) struct Arguments {
 fn share(text: &str) -> Result<f64, String> {
     match text.parse() {
         Ok(Share::Of(share)) => Ok(share),
-        _ => Err("allowed is a share of 1% to 100%".to_owned()),
+        _ => Err("must be a share of 1% to 100%".to_owned()),
     }
 }
 

@@ -4,6 +4,7 @@
 
 mod bad_input;
 mod bench;
+mod command_page;
 mod compare;
 mod compare_page;
 mod drain;

@@ -3,4 +3,6 @@
 pub mod doctor;
 pub mod limits;
 pub mod processes;
+pub mod server;
+pub mod service;
 pub mod status;
