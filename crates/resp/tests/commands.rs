@@ -198,8 +198,22 @@ fn values_are_changed_as_redis_changes_them() {
         ("EXPIREAT s 4102444800", ":1"),
         ("APPEND s !", ":7"),
         ("EXPIRETIME s", ":4102444800"),
+        ("GETEX s PERSIST", "$7|hello!!"),
+        ("TTL s", ":-1"),
+        ("GETEX s PXAT 4102444800000", "$7|hello!!"),
+        ("GETEX s", "$7|hello!!"),
+        ("EXPIRETIME s", ":4102444800"),
+        ("GETEX s EX 0", "-ERR invalid expire time in 'getex' command"),
+        ("GETEX s EX", "-ERR syntax error"),
+        ("GETEX s PERSIST 1", "-ERR syntax error"),
+        ("GETEX s EX 1 PX 1", "-ERR syntax error"),
+        ("GETEX none EX 100", NIL),
+        ("EXISTS none", ":0"),
         ("GETSET s x", "$7|hello!!"),
         ("TTL s", ":-1"),
+        ("GETEX s EXAT 1", "$1|x"),
+        ("EXISTS s", ":0"),
+        ("SET s x", "+OK"),
         ("GETDEL s", "$1|x"),
         ("GETDEL s", NIL),
         ("EXISTS s", ":0"),
@@ -346,7 +360,7 @@ fn each_command_has_its_number_of_words() {
 #[test]
 fn a_key_that_is_too_long_is_refused_before_anything_is_done() {
     let (long, longest) = ("k".repeat(8193), "k".repeat(8192));
-    let refused = "-ERR a key of 8193 B: allowed are 0 to 8192";
+    let refused = "-ERR a key of 8193 B: must be 0 to 8192";
     converse(&[
         (&format!("GET {long}"), refused),
         (&format!("SET {long} v"), refused),

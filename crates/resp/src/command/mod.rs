@@ -47,6 +47,7 @@ enum Id {
     Flush,
     Get,
     GetDel,
+    GetEx,
     Hello,
     Info,
     Keys,
@@ -82,7 +83,7 @@ const fn command(
 }
 
 /// The commands, sorted by name.
-pub(crate) static COMMANDS: [Command; 44] = [
+pub(crate) static COMMANDS: [Command; 45] = [
     command("APPEND", 3, "write", ONE, Id::Append),
     command("AUTH", -2, "fast", NONE, Id::Auth),
     command("CLIENT", -2, "admin", NONE, Id::Client),
@@ -101,6 +102,7 @@ pub(crate) static COMMANDS: [Command; 44] = [
     command("FLUSHDB", -1, "write", NONE, Id::Flush),
     command("GET", 2, "readonly", ONE, Id::Get),
     command("GETDEL", 2, "write", ONE, Id::GetDel),
+    command("GETEX", -2, "write", ONE, Id::GetEx),
     command("GETSET", 3, "write", ONE, Id::GetSet),
     command("HELLO", -1, "fast", NONE, Id::Hello),
     command("INCR", 2, "write", ONE, Id::IncrBy { sign: 1, by_word: false }),
@@ -259,7 +261,7 @@ impl Context<'_> {
             }
         }
         self.state.end(self.client, command, began);
-        if matches!(command.id, Id::Expire { .. } | Id::SetEx { .. })
+        if matches!(command.id, Id::Expire { .. } | Id::GetEx | Id::SetEx { .. })
             || (command.id == Id::Set && words.count() > 3)
         {
             self.state.keys_may_end.set(true);
@@ -278,6 +280,7 @@ impl Context<'_> {
             Id::Auth => self.auth(words),
             Id::StrLen => self.strlen(words).await,
             Id::GetDel => self.getdel(words).await,
+            Id::GetEx => self.getex(words).await,
             Id::GetSet => self.getset(words).await,
             Id::SetEx { unit_ms } => self.setex(words, unit_ms).await,
             Id::SetNx => self.setnx(words).await,

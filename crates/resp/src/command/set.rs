@@ -41,6 +41,11 @@ fn life(word: &[u8], unit_ms: i64, from_ms: u64, refused: Fault) -> Result<Ends,
     moment(count, unit_ms, from_ms).map(Ends::At).ok_or(refused)
 }
 
+/// The words for an expiry: name, milliseconds of a unit, and the time that it counts from.
+fn units(now_ms: u64) -> [(&'static str, i64, u64); 4] {
+    [("EX", 1000, now_ms), ("PX", 1, now_ms), ("EXAT", 1000, 0), ("PXAT", 1, 0)]
+}
+
 impl Options {
     fn parse(words: Words<'_>, now_ms: u64) -> Result<Options, Fault> {
         let refused = || Fault::Text("ERR invalid expire time in 'set' command");
@@ -48,8 +53,7 @@ impl Options {
         let mut rest = words.from(3);
         while let Some(word) = rest.next() {
             let is = |name: &str| word.eq_ignore_ascii_case(name.as_bytes());
-            let units =
-                [("EX", 1000, now_ms), ("PX", 1, now_ms), ("EXAT", 1000, 0), ("PXAT", 1, 0)];
+            let mut units = units(now_ms).into_iter();
             if is("NX") && !options.present {
                 options.absent = true;
             } else if is("XX") && !options.absent {
@@ -58,7 +62,7 @@ impl Options {
                 options.gets = true;
             } else if is("KEEPTTL") && options.ends == Ends::Never {
                 options.ends = Ends::Keep;
-            } else if let Some((_, unit_ms, from_ms)) = units.into_iter().find(|unit| is(unit.0)) {
+            } else if let Some((_, unit_ms, from_ms)) = units.find(|unit| is(unit.0)) {
                 if options.ends != Ends::Never {
                     return Err(SYNTAX);
                 }
@@ -118,6 +122,45 @@ impl Context<'_> {
         self.client.write(words.word(1), words.word(3), ends_ms, When::Always).await?;
         self.replies.ok();
         Ok(())
+    }
+
+    /// The value of a key, whose expiry is set, removed by `PERSIST`, or kept without an option.
+    pub(super) async fn getex(&mut self, words: Words<'_>) -> Result<(), Fault> {
+        let ends = self.new_expiry(words)?;
+        let now_ms = self.now_ms;
+        let decide = |held: Option<Held>| {
+            let Some(held) = held else { return Ok((Change::Keep, None)) };
+            let change = match ends {
+                Ends::Keep => Change::Keep,
+                Ends::Never if held.ends_ms == 0 => Change::Keep,
+                Ends::Never => Change::Set(held.bytes.clone(), 0),
+                Ends::At(ms) if ms <= now_ms => Change::Delete,
+                Ends::At(ms) => Change::Set(held.bytes.clone(), ms),
+            };
+            Ok((change, Some(held.bytes)))
+        };
+        let found = self.keyspace().change(words.word(1), decide).await?;
+        self.reply_optional(found.as_deref());
+        Ok(())
+    }
+
+    /// The one option of `GETEX`.
+    fn new_expiry(&self, words: Words<'_>) -> Result<Ends, Fault> {
+        let refused = Fault::Text("ERR invalid expire time in 'getex' command");
+        let mut options = words.from(2);
+        let (name, count) = (options.next(), options.next());
+        let Some(name) = name else { return Ok(Ends::Keep) };
+        if name.eq_ignore_ascii_case(b"PERSIST") && count.is_none() {
+            return Ok(Ends::Never);
+        }
+        let mut units = units(self.now_ms).into_iter();
+        let unit = units.find(|unit| name.eq_ignore_ascii_case(unit.0.as_bytes()));
+        match (unit, count, options.next()) {
+            (Some((_, unit_ms, from_ms)), Some(count), None) => {
+                life(count, unit_ms, from_ms, refused)
+            }
+            _ => Err(SYNTAX),
+        }
     }
 
     pub(super) async fn setnx(&mut self, words: Words<'_>) -> Result<(), Fault> {
