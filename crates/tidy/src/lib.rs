@@ -18,6 +18,7 @@ pub mod layout;
 pub mod levels;
 pub mod module_edges;
 pub mod modules;
+pub mod prose;
 pub mod text;
 
 mod findings;

@@ -68,6 +68,9 @@ rules! {
     pages_are_chapters: ethermem_tidy::docs::contents;
     docs_are_reachable: ethermem_tidy::docs::reachable;
     scenarios_are_documented: ethermem_tidy::docs::scenarios;
+    components_are_named: ethermem_tidy::prose::words;
+    first_sentences_are_whole: ethermem_tidy::prose::first_sentences;
+    pages_fit_100_columns: ethermem_tidy::prose::page_width;
 }
 
 #[test]
