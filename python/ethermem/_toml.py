@@ -27,7 +27,7 @@ def spelled(key: str, value: object) -> str:
     if isinstance(value, Sequence) and not isinstance(value, (bytes, bytearray)):
         return f"[{', '.join(spelled(key, part) for part in value)}]"
     raise InputError(
-        f"{key} = {value!r}: allowed are text, numbers, booleans, lists and tables of them"
+        f"{key} = {value!r}: must be one of text, numbers, booleans, lists and tables of them"
     )
 
 
@@ -45,7 +45,7 @@ def _pairs(within: str, table: Mapping[str, object]) -> list[str]:
     pairs = []
     for name, value in table.items():
         if not isinstance(name, str):
-            raise InputError(f"{name!r}: allowed are keys that are text")
+            raise InputError(f"{name!r}: must be keys that are text")
         key = f"{within}.{name}" if within else name
         pairs.append(f"{json.dumps(name)} = {spelled(key, value)}")
     return pairs

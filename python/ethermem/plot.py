@@ -85,7 +85,7 @@ def _axes(ax: Axes | None) -> tuple[Figure, Axes]:
         return figure, figure.add_subplot()
     figure = ax.figure.figure if ax.figure is not None else None
     if not isinstance(figure, Figure):
-        raise InputError("ax: allowed are axes that lie in a figure")
+        raise InputError("ax: must be axes that lie in a figure")
     return figure, ax
 
 
@@ -106,7 +106,7 @@ def _run(results: Iterable[Result], statistic: str) -> list[tuple[str, float, fl
 def _swept(rows: "pyarrow.Table", statistic: str) -> list[tuple[str, float, float, float]]:
     mean = f"slowdown_{statistic}_seeds_mean"
     if LOAD not in rows.column_names or mean not in rows.column_names:
-        raise InputError(f"rows: allowed are those of a sweep over {LOAD}")
+        raise InputError(f"rows: must be those of a sweep over {LOAD}")
     half_width = f"slowdown_{statistic}_seeds_ci95_half_width"
     # The seeds of a place share its mean.
     points = dict.fromkeys(

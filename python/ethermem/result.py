@@ -256,7 +256,7 @@ class Result:
         if rows == "kinds":
             return self._kinds()
         if rows != "messages":
-            raise InputError(f"rows = {rows!r}: allowed are 'kinds', 'messages'")
+            raise InputError(f"rows = {rows!r}: must be 'kinds', 'messages'")
         if self._messages is None:
             raise InputError("rows = 'messages': allowed after run(..., messages=True)")
         if isinstance(self._messages, Path):

@@ -49,7 +49,7 @@ def run(
     words += [] if seed is None else ["--seed", str(seed)]
     command = shlex.join([*repeat, *words])
     if seed is not None and not 0 <= seed < 1 << 64:
-        raise _native.InputError(f"seed = {seed}: allowed are 0 to 2^64 - 1")
+        raise _native.InputError(f"seed = {seed}: must be 0 to 2^64 - 1")
 
     def simulate(path: str | None) -> tuple[str, str]:
         return _native.simulate(text, name, settings, fabric, seed, path, command)

@@ -124,7 +124,7 @@ def test_an_array_with_gaps_is_refused_and_nothing_is_done(region, make):
         before = array.tobytes()
         with pytest.raises(ethermem.InputError) as raised:
             call(array)
-        line = "a buffer with gaps or in another order: allowed are C-contiguous ones"
+        line = "a buffer with gaps or in another order: must be C-contiguous"
         assert str(raised.value) == line, name
         assert array.tobytes() == before, name
     assert region.read(0, 9).wait() == b"as it was"
@@ -142,7 +142,7 @@ def test_an_array_that_cannot_be_written_is_read_and_never_filled(region):
     for name, read in readers(region).items():
         with pytest.raises(ethermem.InputError) as raised:
             read(array)
-        line = "a buffer that cannot be written: allowed are writable ones"
+        line = "a buffer that cannot be written: must be writable"
         assert str(raised.value) == line, name
     assert array.tolist() == list(range(8))
 
@@ -191,7 +191,7 @@ def test_an_array_of_nothing_is_refused(region):
     for name, call in (writers(region) | readers(region)).items():
         with pytest.raises(ethermem.LengthError) as raised:
             call(numpy.zeros(0))
-        assert str(raised.value).startswith("0 B: allowed are 1 to"), name
+        assert str(raised.value).startswith("0 B: must be 1 to"), name
 
 
 def test_what_is_no_buffer_is_a_type_error(region):

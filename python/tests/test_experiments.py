@@ -152,14 +152,14 @@ def test_bad_input_has_the_line_of_the_command(call, tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("asked", "line"),
     [
-        (lambda: ethermem.compare("x.toml", fabrics=["nosuch"]), 'fabric = "nosuch": allowed are '),
+        (lambda: ethermem.compare("x.toml", fabrics=["nosuch"]), 'fabric = "nosuch": must be '),
         (ethermem.compare, "scenario and trace are None"),
         (lambda: ethermem.compare("x.toml", seed=-1), "seed = -1: must be 0 to 2^64 - 1"),
         (lambda: ethermem.report(threads=0), "threads = 0: must be 1 to 1024"),
-        (lambda: ethermem.report(figures=["nosuch"]), 'figure = "nosuch": allowed are '),
+        (lambda: ethermem.report(figures=["nosuch"]), 'figure = "nosuch": must be '),
         (lambda: ethermem.study([]), "no program is named"),
         (lambda: ethermem.study(["true"], local=[0.0]), "--local 0: must be 0.01 to 1"),
-        (lambda: ethermem.study(["true"], gbps=[7]), "gbps = 7: allowed are 10, "),
+        (lambda: ethermem.study(["true"], gbps=[7]), "gbps = 7: must be one of 10, "),
         (
             lambda: ethermem.study(["true"], replay=ethermem.Replay(embed=2)),
             "--embed 2: must be 3 to 512",

@@ -114,15 +114,15 @@ def test_threads_of_python_share_a_store():
 def test_what_cannot_be_is_said():
     pool = Pool.open("local:?memory_bytes=1000000")
     for wrong in [{"buckets": 3}, {"memory_nodes": 2}, {"memory_nodes": 0}]:
-        with pytest.raises(ethermem.InputError, match="allowed are"):
+        with pytest.raises(ethermem.InputError, match="must be"):
             kv.Store.create(pool, **wrong).wait()
     store = kv.Store.create(pool).wait()
-    with pytest.raises(ethermem.InputError, match="index = 'both': allowed are node, client"):
+    with pytest.raises(ethermem.InputError, match="index = 'both': must be one of node, client"):
         store.client("both")  # type: ignore[arg-type]
     with pytest.raises(ethermem.NodeError):
         store.client("node", 5)
     client = store.client()
-    with pytest.raises(ethermem.LengthError, match="a key of 8193 B: allowed are 0 to 8192"):
+    with pytest.raises(ethermem.LengthError, match="a key of 8193 B: must be 0 to 8192"):
         client.put(bytes(8193), b"").wait()
     with pytest.raises(ethermem.InputError, match="a buffer with gaps"):
         client.put(b"key", memoryview(bytes(8))[::2])

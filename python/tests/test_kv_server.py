@@ -217,6 +217,8 @@ def test_answers_are_those_of_redis(command: Path) -> None:
         SET n -5|DECRBY n 3|INCRBY n 08|SETEX s 10 v|TTL s|SET s v2|TTL s|SET s v EX 9 KEEPTTL
         SET x 1 EX 100 NX|TTL x|SET x 2 EX 50 NX|GET x|TTL x|SET x 3 NX EX 50|SET x 4 XX EX 70
         GET x|TTL x|SET y 5 XX EX 9|EXISTS y|SET x 6 NX GET|SET x 7 EX 10 PX 10|DEL x
+        SET g 1|GETEX g|GETEX g EX 50|TTL g|GETEX g PERSIST|TTL g|GETEX g EXAT 1|EXISTS g|GETEX g EX 5
+        GETEX g EX|GETEX g EX 1 PX 1|GETEX g EX 0|GETEX g PERSIST 1|GETEX g KEEPTTL
         PSETEX s 0 v|UNLINK s n none|DBSIZE|PING|PING hello|ECHO x|SELECT 0
         CLIENT GETNAME|CLIENT SETNAME me|CLIENT GETNAME|MGET a b|MSET a 1 b 2|MGET a b|FLUSHALL SYNC
     """
@@ -381,8 +383,8 @@ def test_a_signal_ends_it(command: Path, name: str) -> None:
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (["--pool", "nothing:"], "--pool nothing:: scheme `nothing`: allowed are"),
-        (["--pool", "sim:nothing"], "--pool sim:nothing: fabric `nothing`: allowed are"),
+        (["--pool", "nothing:"], "--pool nothing:: scheme `nothing`: must be"),
+        (["--pool", "sim:nothing"], "--pool sim:nothing: fabric `nothing`: must be"),
         (["--listen", "nowhere"], "'nowhere' for '--listen <ADDRESS:PORT>'"),
         (["--listen", "192.0.2.1:1"], "listening on 192.0.2.1:1: "),
         (["--clients-max", "0"], "0 is not in 1..=1000000"),

@@ -60,7 +60,7 @@ def test_the_intervals_of_a_sweep_are_drawn(tmp_path):
     )
     with pytest.raises(ethermem.InputError, match=r"something but workload\.load was varied"):
         plot.slowdown_by_load(twice)
-    with pytest.raises(ethermem.InputError, match="allowed are those of a sweep over"):
+    with pytest.raises(ethermem.InputError, match="must be those of a sweep over"):
         plot.slowdown_by_load(rows.drop_columns(["workload.load"]))
 
 

@@ -287,9 +287,9 @@ def test_columns_are_read_back_as_they_were_printed(by_command, folder):
         (SWEEP.replace("'ideal'", "'idle'"), [], 2, "w.toml:2: fabrics = ['edm', 'idle']: allowed"),
         ("scenario = 'gone.toml'\n", [], 2, "gone.toml: cannot be read: No such file"),
         (SWEEP, ["--out", "gone/r.parquet"], 2, "cannot write gone/r.parquet.journal: No such"),
-        (SWEEP, ["--out", "/dev/null"], 2, "/dev/null: allowed is the name of a file"),
-        (SWEEP, ["--engine", "rey"], 2, "engine = 'rey': allowed are 'local', 'ray'"),
-        (SWEEP, ["--workers", "0"], 2, "0 workers: allowed are 1 or more"),
+        (SWEEP, ["--out", "/dev/null"], 2, "/dev/null: must be the name of a file"),
+        (SWEEP, ["--engine", "rey"], 2, "engine = 'rey': must be 'local', 'ray'"),
+        (SWEEP, ["--workers", "0"], 2, "0 workers: must be at least 1"),
         (SWEEP, ["--address", "here"], 2, "address = 'here': allowed with the engine ray alone"),
         (
             SWEEP,

@@ -83,7 +83,7 @@ impl FromStr for MicroOp {
         let found = MicroOp::ALL.into_iter().find(|op| op.name() == text);
         found.ok_or_else(|| {
             let names = MicroOp::ALL.map(MicroOp::name);
-            format!("allowed are {}", names.join(", "))
+            format!("must be one of {}", names.join(", "))
         })
     }
 }
@@ -116,13 +116,13 @@ impl MicroConfig {
             return refused("bytes", self.bytes, format!("{} is of {bytes} B", self.op));
         }
         if !(1..=BYTES_MAX).contains(&self.bytes) {
-            return refused("bytes", self.bytes, format!("allowed are 1 to {BYTES_MAX}"));
+            return refused("bytes", self.bytes, format!("must be 1 to {BYTES_MAX}"));
         }
         if !(1..=DEPTH_MAX).contains(&self.depth) {
-            return refused("depth", self.depth.into(), format!("allowed are 1 to {DEPTH_MAX}"));
+            return refused("depth", self.depth.into(), format!("must be 1 to {DEPTH_MAX}"));
         }
         if self.operations < u64::from(self.depth) {
-            let allowed = format!("allowed are at least the depth, {}", self.depth);
+            let allowed = format!("must be at least the depth, {}", self.depth);
             return refused("operations", self.operations, allowed);
         }
         Ok(())

@@ -138,7 +138,7 @@ impl Plan {
         let refused = |problem: String| Err(InputError::file(file, problem));
         let seeds = plan.figure.seeds;
         if !(1..=SEEDS_MAX).contains(&seeds) {
-            return refused(format!("figure.seeds = {seeds}: allowed are 1 to {SEEDS_MAX}"));
+            return refused(format!("figure.seeds = {seeds}: must be 1 to {SEEDS_MAX}"));
         }
         if plan.pool.is_empty() || plan.point.is_empty() {
             return refused("no [[pool]] or no [[point]]: at least one of each".to_owned());

@@ -26,7 +26,7 @@ fn operation(number: u32, operand: u64) -> Result<RmwOperation, Failure> {
         MODIFY_OR => Ok(RmwOperation::Or(operand)),
         MODIFY_XOR => Ok(RmwOperation::Xor(operand)),
         other => {
-            let text = format!("operation {other}: allowed are 0 to {MODIFY_XOR}");
+            let text = format!("operation {other}: must be 0 to {MODIFY_XOR}");
             Err(Failure::new(Status::BadArgument, text))
         }
     }

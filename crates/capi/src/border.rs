@@ -14,7 +14,7 @@ fn length(count: u64, element_bytes: usize, name: &str) -> Result<usize, Failure
     let most = isize::MAX as usize / element_bytes.max(1);
     let length = usize::try_from(count).ok().filter(|&length| length <= most);
     length.ok_or_else(|| {
-        let text = format!("`{name}`: {count} elements: allowed are up to {most}");
+        let text = format!("`{name}`: {count} elements: must be at most {most}");
         Failure::new(Status::TooLong, text)
     })
 }
@@ -86,7 +86,7 @@ pub(crate) unsafe fn text<'a>(pointer: *const c_char, name: &str) -> Result<&'a 
     // SAFETY: the pointer is not null, and the caller upholds the rest.
     let text = unsafe { CStr::from_ptr(pointer) };
     text.to_str().map_err(|_| {
-        Failure::new(Status::BadArgument, format!("`{name}` is not UTF-8: allowed is UTF-8"))
+        Failure::new(Status::BadArgument, format!("`{name}` is not UTF-8: must be UTF-8"))
     })
 }
 

@@ -34,7 +34,7 @@ fn permissions(bits: u32) -> Result<Permissions, Failure> {
     let known = u8::try_from(bits).ok().and_then(Permissions::from_bits);
     known.ok_or_else(|| {
         let most = PERMISSION_READ | PERMISSION_WRITE;
-        Failure::new(Status::BadArgument, format!("permissions {bits}: allowed are 0 to {most}"))
+        Failure::new(Status::BadArgument, format!("permissions {bits}: must be 0 to {most}"))
     })
 }
 
@@ -44,7 +44,7 @@ fn sum(segments: &[Segment], bytes: u64, name: &str) -> Result<(), Failure> {
     if sum == Some(bytes) {
         return Ok(());
     }
-    let text = format!("`{name}`: {bytes} B: allowed is the sum of the segments");
+    let text = format!("`{name}`: {bytes} B: must be the sum of the segments");
     Err(Failure::new(Status::BadArgument, text))
 }
 

@@ -63,7 +63,7 @@ fn comparison(number: u32) -> Result<Comparison, Failure> {
         COMPARISON_EQUAL => Ok(Comparison::Equal),
         COMPARISON_GREATER => Ok(Comparison::Greater),
         _ => {
-            let text = format!("comparison {number}: allowed are 0 to {COMPARISON_GREATER}");
+            let text = format!("comparison {number}: must be 0 to {COMPARISON_GREATER}");
             Err(Failure::new(Status::BadArgument, text))
         }
     }

@@ -24,7 +24,7 @@ fn index(number: u32) -> Result<Index, Failure> {
         INDEX_NODE => Ok(Index::Node),
         INDEX_CLIENT => Ok(Index::Client),
         other => {
-            let text = format!("index {other}: allowed are 0 to {INDEX_CLIENT}");
+            let text = format!("index {other}: must be 0 to {INDEX_CLIENT}");
             Err(Failure::new(Status::BadArgument, text))
         }
     }

@@ -291,7 +291,7 @@ fn main() {
         ["--quick"] => QUICK,
         ["count", ref rest @ ..] if count(rest).is_some() => return,
         _ => {
-            eprintln!("error: allowed are --quick and count processes|regions COUNT READS");
+            eprintln!("error: must be --quick and count processes|regions COUNT READS");
             std::process::exit(2);
         }
     };

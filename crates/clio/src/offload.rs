@@ -61,7 +61,7 @@ impl Offloads {
         let key = (tenant, name.to_owned());
         let is_nodes = |known: &OfTenant| !known.is_brought;
         if self.by_name.contains_key(name) || self.of_tenants.get(&key).is_some_and(is_nodes) {
-            let problem = format!("{name:?} is the node's own: allowed is another name");
+            let problem = format!("{name:?} is the node's own: must be another name");
             return Err(OffloadError::Failed(problem));
         }
         let Some(offload) = offload else {

@@ -572,9 +572,9 @@ fn an_operation_that_cannot_be_done_says_why_and_touches_nothing_of_others() {
     let ask = Request::Offload { name: "chase", arguments: &odd };
     let Answer::Bytes(line) = client.ask(&mut node, 5, ask) else { panic!("it says why") };
     assert_eq!(line[0], ENDED_FAILED);
-    assert!(line[1..].starts_with(b"allowed are six words"));
+    assert!(line[1..].starts_with(b"must be six words"));
     let long = count(at, 1 << 20);
     let ask = Request::Offload { name: "count", arguments: &long };
     let Answer::Bytes(line) = client.ask(&mut node, 5, ask) else { panic!("it says why") };
-    assert!(line[1..].starts_with(b"a result of 1048576 B: allowed are"));
+    assert!(line[1..].starts_with(b"a result of 1048576 B: must be"));
 }

@@ -4,7 +4,7 @@
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum OpenError {
     /// The URL has no `scheme:`.
-    #[error("`{url}`: allowed are {allowed}")]
+    #[error("`{url}`: must be one of {allowed}")]
     NoScheme {
         /// URL that was given.
         url: String,
@@ -12,7 +12,7 @@ pub enum OpenError {
         allowed: String,
     },
     /// The scheme is unknown.
-    #[error("scheme `{scheme}`: allowed are {allowed}")]
+    #[error("scheme `{scheme}`: must be one of {allowed}")]
     UnknownScheme {
         /// Scheme that was given.
         scheme: String,
@@ -28,7 +28,7 @@ pub enum OpenError {
         feature: &'static str,
     },
     /// `sim:` has no fabric of this name.
-    #[error("fabric `{fabric}`: allowed are {allowed}")]
+    #[error("fabric `{fabric}`: must be one of {allowed}")]
     UnknownFabric {
         /// Fabric that was given.
         fabric: String,
@@ -45,7 +45,7 @@ pub enum OpenError {
     },
     /// No node stands behind `udp:` or `node:`.
     #[error(
-        "`{scheme}:{found}`: allowed are {scheme}://HOST:PORT and {scheme}://[IPV6]:PORT, port 1 \
+        "`{scheme}:{found}`: must be {scheme}://HOST:PORT or {scheme}://[IPV6]:PORT, port 1 \
          to 65535"
     )]
     NoNode {
@@ -56,7 +56,7 @@ pub enum OpenError {
     },
     /// No place on raw Ethernet stands behind `ring:`.
     #[error(
-        "`ring:{found}`: allowed are ring://INTERFACE[:PORT] and ring://INTERFACE[:PORT]/MAC, port \
+        "`ring:{found}`: must be ring://INTERFACE[:PORT] or ring://INTERFACE[:PORT]/MAC, port \
          1 to 65535"
     )]
     NoRing {
@@ -64,7 +64,7 @@ pub enum OpenError {
         found: String,
     },
     /// The scheme has no such parameter.
-    #[error("parameter `{name}`: allowed are {allowed}")]
+    #[error("parameter `{name}`: must be one of {allowed}")]
     UnknownParameter {
         /// Parameter that was given.
         name: String,

@@ -180,6 +180,6 @@ fn number(name: &str, value: &str, allowed: RangeInclusive<u64>) -> Result<u64, 
     let found = value.parse().ok().filter(|number| allowed.contains(number));
     found.ok_or_else(|| OpenError::BadParameter {
         name: name.to_owned(),
-        problem: format!("`{value}`: allowed are {} to {}", allowed.start(), allowed.end()),
+        problem: format!("`{value}`: must be {} to {}", allowed.start(), allowed.end()),
     })
 }

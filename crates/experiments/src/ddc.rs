@@ -64,7 +64,7 @@ impl Budget {
 /// One line with what is allowed.
 pub fn ns(text: &str) -> Result<Ps, String> {
     let ns = text.parse::<f64>().ok().filter(|ns| (0.0..=1e9).contains(ns));
-    ns.and_then(Ps::from_ns_f64).ok_or_else(|| "allowed are 0 to 1000000000".to_owned())
+    ns.and_then(Ps::from_ns_f64).ok_or_else(|| "must be 0 to 1000000000".to_owned())
 }
 
 /// Parses a length in m.
@@ -74,5 +74,5 @@ pub fn ns(text: &str) -> Result<Ps, String> {
 /// One line with what is allowed.
 pub fn metres(text: &str) -> Result<f64, String> {
     let metres = text.parse::<f64>().ok().filter(|metres| (0.0..=1e6).contains(metres));
-    metres.ok_or_else(|| "allowed are 0 to 1000000".to_owned())
+    metres.ok_or_else(|| "must be 0 to 1000000".to_owned())
 }

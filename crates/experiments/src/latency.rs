@@ -89,13 +89,13 @@ impl Request {
         let bytes = self.bytes.unwrap_or(RTL_BYTES);
         if self.fabric != Fabric::Edm || self.link_gbps != RTL_GBPS {
             let given = format!("{} at {} Gb/s", self.fabric.name(), self.link_gbps);
-            return refused(format!("{given}: allowed is edm at 25 Gb/s"));
+            return refused(format!("{given}: must be edm at 25 Gb/s"));
         }
         if !self.settings.is_empty() {
             return refused("--set: its lines have no length to set".to_owned());
         }
         if bytes > RTL_CHUNK_BYTES {
-            let allowed = format!("allowed are 1 to {RTL_CHUNK_BYTES}, one chunk");
+            let allowed = format!("must be 1 to {RTL_CHUNK_BYTES}, one chunk");
             return refused(format!("--bytes {bytes}: {allowed}"));
         }
         let stages = self.fabric.stages(self.op, &Timing::of(&config));

@@ -267,7 +267,7 @@ pub(crate) fn outcome(
 ///
 /// One line with what is allowed.
 pub fn blades(text: &str) -> Result<Blades, String> {
-    let count = text.parse().map_err(|_| "allowed are multiples of 3".to_owned())?;
+    let count = text.parse().map_err(|_| "must be a multiple of 3".to_owned())?;
     Blades::of(count)
 }
 
@@ -279,7 +279,7 @@ pub fn blades(text: &str) -> Result<Blades, String> {
 pub fn ms(text: &str) -> Result<Ns, String> {
     let ms = text.parse::<f64>().ok().filter(|ms| (0.0..=1e12).contains(ms));
     let ns = ms.map(|ms| Ns((ms * 1e6).round() as u64));
-    ns.ok_or_else(|| "allowed are 0 to 1000000000000".to_owned())
+    ns.ok_or_else(|| "must be 0 to 1000000000000".to_owned())
 }
 
 /// Parses the speed of machines relative to the traced ones.
@@ -289,7 +289,7 @@ pub fn ms(text: &str) -> Result<Ns, String> {
 /// One line with what is allowed.
 pub fn speed(text: &str) -> Result<f64, String> {
     let speed = text.parse::<f64>().ok().filter(|speed| SPEED.contains(speed));
-    speed.ok_or_else(|| "allowed are 0.000001 to 1000000".to_owned())
+    speed.ok_or_else(|| "must be 0.000001 to 1000000".to_owned())
 }
 
 #[cfg(test)]

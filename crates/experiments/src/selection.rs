@@ -95,7 +95,7 @@ impl Selection {
 
     fn trace_config(&self, path: &Path) -> Result<TraceConfig, InputError> {
         let format = self.trace_format.or_else(|| TraceFormat::of_path(path)).ok_or_else(|| {
-            let problem = "its extension names no format: allowed are .csv, .parquet, or any with \
+            let problem = "its extension names no format: must be .csv, .parquet, or any with \
                            --trace-format";
             InputError::file(path, problem)
         })?;
@@ -124,7 +124,7 @@ pub fn note_shipped(file: &Path, face: &dyn Face) {
 ///
 /// One line with what is allowed.
 pub fn fabric(name: &str) -> Result<&'static FabricEntry, String> {
-    registry::find(name).ok_or_else(|| format!("allowed are {}", FABRIC_NAMES.join(", ")))
+    registry::find(name).ok_or_else(|| format!("must be one of {}", FABRIC_NAMES.join(", ")))
 }
 
 /// The trace format with this name.
@@ -136,7 +136,7 @@ pub fn trace_format(name: &str) -> Result<TraceFormat, String> {
     let format = TraceFormat::ALL.into_iter().find(|format| format.name() == name);
     format.ok_or_else(|| {
         let names = TraceFormat::ALL.map(TraceFormat::name);
-        format!("allowed are {}", names.join(", "))
+        format!("must be one of {}", names.join(", "))
     })
 }
 
@@ -147,5 +147,6 @@ pub fn trace_format(name: &str) -> Result<TraceFormat, String> {
 /// One line with what is allowed.
 pub fn link_gbps(text: &str) -> Result<u64, String> {
     let gbps = text.parse().ok().filter(|gbps| LINK_GBPS.contains(gbps));
-    gbps.ok_or_else(|| format!("allowed are {}", LINK_GBPS.map(|gbps| gbps.to_string()).join(", ")))
+    let names = || LINK_GBPS.map(|gbps| gbps.to_string()).join(", ");
+    gbps.ok_or_else(|| format!("must be one of {}", names()))
 }

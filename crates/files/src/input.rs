@@ -29,7 +29,7 @@ impl ParquetInput<File> {
     pub fn open(path: &Path) -> Result<ParquetInput<File>, InputError> {
         let file = File::open(path).map_err(|error| InputError::io(path, "be read", &error))?;
         if file.metadata().is_ok_and(|metadata| metadata.is_dir()) {
-            let problem = "is a folder: allowed is a file in Parquet";
+            let problem = "is a folder: must be a file in Parquet";
             return Err(InputError::file(path, problem));
         }
         ParquetInput::new(file, path)
@@ -85,8 +85,7 @@ impl<R: ChunkReader + 'static> ParquetInput<R> {
         if !allowed.contains(&column.physical_type()) || column.max_rep_level() > 0 {
             let names: Vec<String> = allowed.iter().map(ToString::to_string).collect();
             let (found, allowed) = (column.physical_type(), names.join(", "));
-            let problem =
-                format!("column {name} of type {found}: allowed are {allowed}, not repeated");
+            let problem = format!("column {name} of type {found}: must be {allowed}, not repeated");
             return Err(InputError::file(&self.path, problem));
         }
         Ok(Some(index))
@@ -103,7 +102,7 @@ impl<R: ChunkReader + 'static> ParquetInput<R> {
         needed: &str,
     ) -> Result<usize, InputError> {
         self.column(name, allowed)?.ok_or_else(|| {
-            let problem = format!("no column {name}: allowed are files with {needed}");
+            let problem = format!("no column {name}: must be files with {needed}");
             InputError::file(&self.path, problem)
         })
     }
@@ -160,7 +159,7 @@ mod tests {
         let start = format!("{}: not readable as Parquet: ", path.display());
         assert!(line.starts_with(&start) && line.lines().count() == 1, "{line}");
         let line = refused(folder.path());
-        assert!(line.ends_with("is a folder: allowed is a file in Parquet"), "{line}");
+        assert!(line.ends_with("is a folder: must be a file in Parquet"), "{line}");
         let line = refused(&folder.path().join("none"));
         assert!(line.ends_with("cannot be read: No such file or directory"), "{line}");
     }

@@ -129,7 +129,7 @@ impl<R: ChunkReader + 'static, F: RowReader<N>, const N: usize> Rows<R, F, N> {
         if Some(rows) == self.input.rows() {
             return Ok(());
         }
-        let problem = format!("ends after {rows} rows: allowed is what its footer says");
+        let problem = format!("ends after {rows} rows: must be what its footer says");
         Err(InputError::file(self.input.path(), problem))
     }
 }
@@ -152,7 +152,7 @@ pub fn read_values<T: DataType>(
     if count < records {
         let full = levels.iter().max().copied();
         let offset = levels.iter().position(|&level| Some(level) != full).unwrap_or(0);
-        let problem = format!("column {name} without a value: allowed is one in every row");
+        let problem = format!("column {name} without a value: must be one in every row");
         return Err(BatchError { offset, problem });
     }
     Ok(values)
@@ -182,7 +182,7 @@ pub fn read_integers(name: &str, column: &mut ColumnReader) -> Result<Vec<i64>, 
 pub fn same_length<const N: usize>(lengths: [usize; N]) -> Result<usize, BatchError> {
     let rows = lengths.iter().copied().min().unwrap_or(0);
     if lengths.iter().any(|&length| length != rows) {
-        let problem = "columns of different lengths: allowed is one value of each".to_owned();
+        let problem = "columns of different lengths: must be one value of each".to_owned();
         return Err(BatchError { offset: rows, problem });
     }
     Ok(rows)
@@ -193,5 +193,5 @@ pub fn same_length<const N: usize>(lengths: [usize; N]) -> Result<usize, BatchEr
 /// # Errors
 /// A text that says what was found, and what it must be.
 pub fn unsigned(name: &str, value: i64) -> Result<u64, String> {
-    u64::try_from(value).map_err(|_| format!("{name} = {value}: allowed are whole numbers"))
+    u64::try_from(value).map_err(|_| format!("{name} = {value}: must be a whole number"))
 }

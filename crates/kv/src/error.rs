@@ -16,19 +16,19 @@ pub enum Error {
     #[error("it may have been done: {0}")]
     Uncertain(ethermem::Error),
     /// The key is too long.
-    #[error("a key of {bytes} B: allowed are 0 to {KEY_BYTES_MAX}")]
+    #[error("a key of {bytes} B: must be 0 to {KEY_BYTES_MAX}")]
     KeyTooLong {
         /// Length of the key in bytes.
         bytes: usize,
     },
     /// The value is too long.
-    #[error("a value of {bytes} B: allowed are 0 to {VALUE_BYTES_MAX}")]
+    #[error("a value of {bytes} B: must be 0 to {VALUE_BYTES_MAX}")]
     ValueTooLong {
         /// Length of the value in bytes.
         bytes: usize,
     },
     /// A value of the configuration is not allowed.
-    #[error("{what}: allowed are {allowed}")]
+    #[error("{what}: must be {allowed}")]
     BadConfig {
         /// What was found.
         what: String,

@@ -148,7 +148,7 @@ impl Store {
         let buckets = config.buckets;
         if !buckets.is_power_of_two() || !(2..=1 << 30).contains(&buckets) {
             let what = format!("{buckets} buckets");
-            return Err(Error::BadConfig { what, allowed: "powers of two, 2 to 2^30".to_owned() });
+            return Err(Error::BadConfig { what, allowed: "a power of two, 2 to 2^30".to_owned() });
         }
         pool.register_once(KeyValue::NAME, Arc::new(KeyValue::of_one_space()));
         let mut shards = Vec::with_capacity(used.into());

@@ -228,7 +228,7 @@ fn main() {
         [] => WHOLE,
         ["--quick"] => QUICK,
         _ => {
-            eprintln!("error: allowed is --quick");
+            eprintln!("error: must be --quick");
             std::process::exit(2);
         }
     };

@@ -135,10 +135,10 @@ pub enum StartError {
     )]
     NotSecure,
     /// Keys are given but would not be used.
-    #[error("keys of {0} tenants, and no encryption: allowed is either")]
+    #[error("keys of {0} tenants, and no encryption: must be one of the two")]
     KeysUnused(usize),
     /// Two key files have one tenant number.
-    #[error("tenant {number}: is the key of {one:?} and of {other:?}; allowed is one key for each")]
+    #[error("tenant {number}: is the key of {one:?} and of {other:?}; must be one key for each")]
     SameTenant {
         /// Tenant number in both key files.
         number: u16,
@@ -148,16 +148,16 @@ pub enum StartError {
         other: String,
     },
     /// Other machines could reach an unprotected node.
-    #[error("{0}: without encryption, allowed are loopback addresses (127.0.0.0/8 and [::1])")]
+    #[error("{0}: without encryption, must be a loopback address (127.0.0.0/8 and [::1])")]
     NotLoopback(SocketAddr),
     /// Other machines could reach an unprotected node by raw Ethernet.
-    #[error("ring {0}: without encryption, allowed is the loopback interface (lo)")]
+    #[error("ring {0}: without encryption, must be the loopback interface (lo)")]
     NotLoopbackRing(RingPlace),
     /// The interface cannot be used.
     #[error("ring {0}: {1}")]
     Ring(RingPlace, RingError),
     /// The node would have no address.
-    #[error("neither an address nor an interface to be reached at: allowed are one, and both")]
+    #[error("neither an address nor an interface to be reached at: must be one of one, and both")]
     Nowhere,
     /// The machine has less memory.
     #[error("memory of {asked} B: {available} B are available")]
@@ -180,7 +180,7 @@ pub enum StartError {
     #[error("offload {0:?}: {1}")]
     Offload(String, LoadError),
     /// An operation that users bring has the name of a built-in one.
-    #[error("offload {0:?}: it is the node's own: allowed is another name")]
+    #[error("offload {0:?}: it is the node's own: must be another name")]
     OwnOffload(String),
     /// The system gave no random numbers.
     #[error("no random numbers from the system: {0}")]
@@ -393,7 +393,7 @@ mod tests {
         let secure = NodeOptions { insecure: false, tenants, listen, ..options() };
         assert!(start(&secure).is_ok());
         let both = NodeOptions { insecure: true, ..secure.clone() };
-        assert_eq!(refused(&both), "keys of 2 tenants, and no encryption: allowed is either");
+        assert_eq!(refused(&both), "keys of 2 tenants, and no encryption: must be one of the two");
         let mut same = secure;
         same.tenants.push(tenant("three", 3));
         assert!(refused(&same).contains("tenant 3: is the key of \"one\" and of \"three\""));

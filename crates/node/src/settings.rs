@@ -169,7 +169,7 @@ fn page<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<PageSize>, 
     let found = PAGES.iter().find(|(known, _)| *known == name);
     found.map(|(_, page)| Some(*page)).ok_or_else(|| {
         let allowed = PAGES.map(|(name, _)| name).join(", ");
-        serde::de::Error::custom(format!("page {name:?}: allowed are {allowed}"))
+        serde::de::Error::custom(format!("page {name:?}: must be one of {allowed}"))
     })
 }
 
@@ -180,7 +180,7 @@ fn page<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<PageSize>, 
 pub fn ring_place(text: &str) -> Result<RingPlace, String> {
     let place = text.parse::<RingPlace>().ok().filter(|place| place.mac.is_none());
     place.ok_or_else(|| {
-        format!("ring {text:?}: allowed is INTERFACE or INTERFACE:PORT, port 1 to 65535")
+        format!("ring {text:?}: must be INTERFACE or INTERFACE:PORT, port 1 to 65535")
     })
 }
 
@@ -218,10 +218,10 @@ pub enum SettingsError {
     #[error("{0}:{1}: {2}")]
     Malformed(PathBuf, usize, String),
     /// The memory is not given, and has no default.
-    #[error("memory is missing: allowed are whole pages, as 64GiB")]
+    #[error("memory is missing: must be whole pages, as 64GiB")]
     Memory,
     /// A value is out of range.
-    #[error("{key} = {found}: allowed are {allowed}")]
+    #[error("{key} = {found}: must be {allowed}")]
     Range {
         /// Name of the key.
         key: &'static str,
@@ -231,7 +231,7 @@ pub enum SettingsError {
         allowed: &'static str,
     },
     /// Two tenants have one name, so metrics could not tell them apart.
-    #[error("two tenants named {0:?}: allowed is each name once")]
+    #[error("two tenants named {0:?}: must have different names")]
     SameName(String),
     /// A key file cannot be used.
     #[error("tenant {0:?}: {1}")]
@@ -396,7 +396,7 @@ impl OffloadFile {
             let found = tenants.iter().find(|tenant| tenant.name == *wanted);
             found.map(|tenant| tenant.key.tenant).ok_or_else(|| {
                 let names: Vec<&str> = tenants.iter().map(|tenant| tenant.name.as_str()).collect();
-                failed(format!("tenant {wanted:?}: allowed are {}", names.join(", ")))
+                failed(format!("tenant {wanted:?}: must be one of {}", names.join(", ")))
             })
         };
         let said = self.tenants.as_ref();

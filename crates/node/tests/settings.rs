@@ -64,15 +64,15 @@ fn every_key_that_is_documented_is_read_and_no_other() {
     let names: Vec<&str> = OFFLOAD_KEYS.iter().map(|key| key.name).collect();
     assert_eq!(expected(&unknown), names);
     for (text, says) in [
-        ("page = \"8KiB\"\n", "allowed are 4KiB, 64KiB, 2MiB, 4MiB"),
+        ("page = \"8KiB\"\n", "must be one of 4KiB, 64KiB, 2MiB, 4MiB"),
         ("listen = \"somewhere\"\n", "node.toml:1: "),
         (
             "ring = \"a:0\"\n",
-            "node.toml:1: ring \"a:0\": allowed is INTERFACE or INTERFACE:PORT, port 1 to 65535",
+            "node.toml:1: ring \"a:0\": must be INTERFACE or INTERFACE:PORT, port 1 to 65535",
         ),
         (
             "ring = \"a/02:00:00:00:00:01\"\n",
-            "allowed is INTERFACE or INTERFACE:PORT, port 1 to 65535",
+            "must be INTERFACE or INTERFACE:PORT, port 1 to 65535",
         ),
         ("poll_ms = -1\n", "node.toml:1: "),
         ("memory = \"much\"\n", "node.toml:1: "),
@@ -144,10 +144,10 @@ key_file = "keys/b.key"
     assert!(matches!(empty, Err(SettingsError::Memory)), "{empty:?}");
     let long = NodeFile { drain_ms_max: Some(600_001), ..file.clone() };
     let refused = long.settings().unwrap_err().to_string();
-    assert_eq!(refused, "drain_ms_max = 600001: allowed are milliseconds, 0 to 600,000");
+    assert_eq!(refused, "drain_ms_max = 600001: must be one of milliseconds, 0 to 600,000");
     let twice = file.clone().over(file);
     let refused = twice.settings().unwrap_err().to_string();
-    assert_eq!(refused, "two tenants named \"a\": allowed is each name once");
+    assert_eq!(refused, "two tenants named \"a\": must have different names");
 }
 
 #[test]
@@ -184,9 +184,9 @@ tenants = ["b"]
     let tenants = Some(vec![TenantId(4)]);
     assert_eq!(node.offloads, [OffloadOptions { name, module, options, tenants }]);
     for (before, after, says) in [
-        ("\"b\"]", "\"c\"]", "offload \"count\": tenant \"c\": allowed are b"),
+        ("\"b\"]", "\"c\"]", "offload \"count\": tenant \"c\": must be b"),
         ("count.wasm", "none.wasm", "none.wasm: No such file"),
-        ("[offload.count]", "[offload.\"a b\"]", "allowed are 1 to 64 of a-z"),
+        ("[offload.count]", "[offload.\"a b\"]", "must be 1 to 64 of a-z"),
     ] {
         fs::write(&path, text.replace(before, after)).unwrap();
         let refused = NodeFile::read(&path).unwrap().settings().unwrap_err().to_string();
@@ -236,5 +236,5 @@ fn a_process_has_a_lease_unless_it_is_said_to_have_none() {
     assert_eq!(lease("lease_s = 1").unwrap(), Some(Duration::from_secs(1)));
     assert_eq!(lease("lease_s = 0").unwrap(), None);
     let refused = lease("lease_s = 1000000001").unwrap_err().to_string();
-    assert_eq!(refused, "lease_s = 1000000001: allowed are seconds, 0 to 1,000,000,000");
+    assert_eq!(refused, "lease_s = 1000000001: must be one of seconds, 0 to 1,000,000,000");
 }

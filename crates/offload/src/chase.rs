@@ -129,7 +129,7 @@ impl Sliced for Run {
 
 impl Look for Run {
     fn begin(arguments: &[u8], allowance: Allowance) -> Result<Self, OffloadError> {
-        let allowed = "allowed are six words below 2^32 after the start, and a key";
+        let allowed = "must be six words below 2^32 after the start, and a key";
         let chase = Chase::decode(arguments).ok_or_else(|| OffloadError::failed(allowed))?;
         Ok(Run { at: chase.start, elements: chase.elements_max, chase, allowance })
     }

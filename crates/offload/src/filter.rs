@@ -125,7 +125,7 @@ impl Sliced for Run {
 
 impl Look for Run {
     fn begin(arguments: &[u8], allowance: Allowance) -> Result<Self, OffloadError> {
-        let allowed = "allowed are records of 8 B and more with a word in them, and 0, 1 or 2";
+        let allowed = "must be records of 8 B and more with a word in them, and 0, 1 or 2";
         let filter = Filter::decode(arguments).ok_or_else(|| OffloadError::failed(allowed))?;
         Ok(Run { filter, next: 0, found: Vec::new(), allowance })
     }

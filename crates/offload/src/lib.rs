@@ -327,7 +327,7 @@ pub fn check_name(name: &str) -> Result<(), OffloadError> {
         return Ok(());
     }
     let problem =
-        format!("name {name:?}: allowed are 1 to {NAME_BYTES_MAX} of a-z, A-Z, 0-9, -, _ and .");
+        format!("name {name:?}: must be 1 to {NAME_BYTES_MAX} of a-z, A-Z, 0-9, -, _ and .");
     Err(OffloadError::Failed(problem))
 }
 

@@ -27,13 +27,13 @@ pub enum Error {
         needed: Permissions,
     },
     /// The length asked for is zero.
-    #[error("0 B: allowed are 1 to {most}")]
+    #[error("0 B: must be 1 to {most}")]
     Empty {
         /// Largest length in bytes.
         most: u64,
     },
     /// The length asked for is too large.
-    #[error("{bytes} B: allowed are 1 to {most}")]
+    #[error("{bytes} B: must be 1 to {most}")]
     TooLong {
         /// Length asked for, in bytes.
         bytes: u64,
@@ -61,7 +61,7 @@ pub enum Error {
         address: Address,
     },
     /// No node has this number, or the node has another role.
-    #[error("node {node}: allowed are {allowed}")]
+    #[error("node {node}: must be {allowed}")]
     NoSuchNode {
         /// Number that was given.
         node: u16,
@@ -69,7 +69,7 @@ pub enum Error {
         allowed: String,
     },
     /// The memory nodes know no operation of this name.
-    #[error("offload `{name}`: allowed are {allowed}")]
+    #[error("offload `{name}`: must be one of {allowed}")]
     NoSuchOffload {
         /// Name that was given.
         name: String,

@@ -50,7 +50,7 @@ impl Request {
         let fabric = self.fabric.as_ref().unwrap_or(&scenario.fabric_kind);
         let fabric = registry::find(fabric).ok_or_else(|| {
             let allowed = FABRIC_NAMES.join(", ");
-            Failure::Input(format!("fabric = {fabric:?}: allowed are {allowed}"))
+            Failure::Input(format!("fabric = {fabric:?}: must be one of {allowed}"))
         })?;
         let messages = self.messages.as_deref().map(MessageWriter::create).transpose()?;
         let options = RunOptions {

@@ -161,7 +161,7 @@ mod tests {
             ),
             ("0 to nodes - 1", true, json!({ "type": "integer", "minimum": 0 })),
             (
-                "powers of two, 4 to 65536",
+                "a power of two, 4 to 65536",
                 false,
                 json!({ "type": "number", "minimum": 4, "maximum": 65536 }),
             ),

@@ -37,7 +37,7 @@ impl Blades {
     pub fn of(blades: u16) -> Result<Blades, String> {
         if blades == 0 || !blades.is_multiple_of(3) {
             return Err(format!(
-                "a cluster of {blades} blades: allowed are multiples of 3, compute, memory and disk"
+                "a cluster of {blades} blades: must be a multiple of 3, compute, memory and disk"
             ));
         }
         Ok(Blades { machines: blades / 3 })
@@ -94,7 +94,7 @@ impl Embedding {
         if count > within {
             let scope = scope.name();
             return Err(format!(
-                "a cluster of {count} blades within {within} nodes of the {scope}: allowed are at \
+                "a cluster of {count} blades within {within} nodes of the {scope}: must be at \
                  most as many"
             ));
         }
@@ -195,15 +195,15 @@ mod tests {
 
     #[test]
     fn what_has_no_room_or_no_thirds_is_refused() {
-        let expected = "a cluster of 18 blades within 16 nodes of the rack: allowed are at most as \
+        let expected = "a cluster of 18 blades within 16 nodes of the rack: must be at most as \
                         many";
         assert_eq!(draw(18, 144, Scope::Rack, 1).unwrap_err(), expected);
-        let expected = "a cluster of 15 blades within 14 nodes of the datacenter: allowed are at \
+        let expected = "a cluster of 15 blades within 14 nodes of the datacenter: must be at \
                         most as many";
         assert_eq!(draw(15, 14, Scope::Datacenter, 1).unwrap_err(), expected);
         for blades in [0, 1, 14] {
             let error = draw(blades, 144, Scope::Rack, 1).unwrap_err();
-            let expected = "allowed are multiples of 3, compute, memory and disk";
+            let expected = "must be a multiple of 3, compute, memory and disk";
             assert_eq!(error, format!("a cluster of {blades} blades: {expected}"));
         }
     }

@@ -67,7 +67,7 @@ impl Machine {
             }
             if accesses.len() == ACCESSES_MAX {
                 return refuse(format!(
-                    "more than {ACCESSES_MAX} accesses: allowed is a shorter part of the trace"
+                    "more than {ACCESSES_MAX} accesses: must be a shorter part of the trace"
                 ));
             }
             accesses.push(Sample {
@@ -80,12 +80,12 @@ impl Machine {
         }
         let ns = end.0.saturating_sub(part.from.0);
         if ns as f64 * 1_000.0 / part.speed > DURATION_PS_MAX {
-            return refuse(format!("{ns} ns are replayed: allowed are 26 days"));
+            return refuse(format!("{ns} ns are replayed: must be 26 days"));
         }
         if accesses.is_empty() {
             let (from, end) = (part.from.0, end.0);
             return refuse(format!(
-                "no access from {from} to {end} ns: allowed are parts of the trace with one"
+                "no access from {from} to {end} ns: must be a part of the trace with one"
             ));
         }
         // A trace may end with its last access, and gaps wrap around the end.

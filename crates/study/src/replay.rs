@@ -76,7 +76,7 @@ impl<'m> Replay<'m> {
         let slots = plan.blades.machines();
         if machines.is_empty() || machines.len() > usize::from(slots) {
             return Err(format!(
-                "{} traces for {slots} machines of a cluster of {} blades: allowed are 1 to \
+                "{} traces for {slots} machines of a cluster of {} blades: must be 1 to \
                  {slots}",
                 machines.len(),
                 plan.blades.count()
@@ -88,7 +88,7 @@ impl<'m> Replay<'m> {
         let duration_ps = plan.messages as f64 / per_s * 1e12;
         if duration_ps > DURATION_PS_MAX {
             return Err(format!(
-                "{} accesses at {per_s} a second take over 26 days: allowed are fewer",
+                "{} accesses at {per_s} a second take over 26 days: must be fewer",
                 plan.messages
             ));
         }
@@ -134,7 +134,7 @@ impl<'m> Replay<'m> {
         };
         let written = write_trace(&mut messages, path, TraceFormat::Parquet)?;
         if written == 0 {
-            let problem = "no access falls into the run: allowed are more of them";
+            let problem = "no access falls into the run: must be more of them";
             return Err(SourceError(problem.to_owned()).into());
         }
         Ok((messages.tally.over(self.duration, link), messages.prefetched))

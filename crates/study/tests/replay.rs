@@ -250,11 +250,11 @@ fn plans_and_parts_that_do_not_fit_are_refused_in_one_line() {
     let path = trace(folder.path(), "t", 10, 1_000);
     let machines = vec![machine(&path); 6];
     let refused = Replay::draw(&plan(Scope::Rack), &machines).unwrap_err();
-    let expected = "6 traces for 5 machines of a cluster of 15 blades: allowed are 1 to 5";
+    let expected = "6 traces for 5 machines of a cluster of 15 blades: must be 1 to 5";
     assert_eq!(refused, expected);
     let part = Part { from: Ns(9_500), length: Some(Ns(300)), speed: 1.0 };
     let error = Machine::load(&path, part, PAGE).unwrap_err().to_string();
-    let expected = "no access from 9500 to 9800 ns: allowed are parts of the trace with one";
+    let expected = "no access from 9500 to 9800 ns: must be a part of the trace with one";
     assert_eq!(error, format!("{}: {expected}", path.display()));
     let settings: Vec<Setting> = vec!["fabric.nope=1".parse().unwrap()];
     let plan = Plan { settings, ..plan(Scope::Rack) };

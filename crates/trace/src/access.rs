@@ -60,28 +60,28 @@ impl Access {
     /// What a trace cannot hold, and what is allowed instead.
     pub(crate) fn check(&self) -> Result<(), String> {
         if self.time.0 > TIME_NS_MAX {
-            return Err(format!("time_ns = {}: allowed are 0 to {TIME_NS_MAX}", self.time.0));
+            return Err(format!("time_ns = {}: must be 0 to {TIME_NS_MAX}", self.time.0));
         }
         for (name, number) in [("process", self.process), ("thread", self.thread)] {
             if number > NUMBER_MAX {
-                return Err(format!("{name} = {number}: allowed are 0 to {NUMBER_MAX}"));
+                return Err(format!("{name} = {number}: must be 0 to {NUMBER_MAX}"));
             }
         }
         let bytes = self.bytes.0;
         if !(1..=ACCESS_BYTES_MAX).contains(&bytes) {
-            return Err(format!("bytes = {bytes}: allowed are 1 to {ACCESS_BYTES_MAX}"));
+            return Err(format!("bytes = {bytes}: must be 1 to {ACCESS_BYTES_MAX}"));
         }
         let end = self.address.checked_add(bytes);
         if end.is_none_or(|end| end > ADDRESS_END_MAX) {
             let address = self.address;
             return Err(format!(
-                "address = {address} with bytes = {bytes}: allowed is an end up to \
+                "address = {address} with bytes = {bytes}: must be an end up to \
                  {ADDRESS_END_MAX}"
             ));
         }
         if self.prefetched && self.kind != AccessKind::Read {
             let kind = self.kind.name();
-            return Err(format!("prefetched = true with kind = {kind}: allowed is read"));
+            return Err(format!("prefetched = true with kind = {kind}: must be read"));
         }
         Ok(())
     }

@@ -136,13 +136,13 @@ impl Format {
         let time = access.time;
         if time < self.latest {
             return Err(format!(
-                "time_ns = {} after {}: allowed is none earlier",
+                "time_ns = {} after {}: must not be earlier",
                 time.0, self.latest.0
             ));
         }
         if time > self.duration {
             return Err(format!(
-                "time_ns = {}: allowed are 0 to the duration, {}",
+                "time_ns = {}: must be 0 to the duration, {}",
                 time.0, self.duration.0
             ));
         }
@@ -167,10 +167,10 @@ pub(crate) fn flags(
 pub(crate) fn kind_of(name: &[u8]) -> Result<AccessKind, String> {
     AccessKind::of_name(name).ok_or_else(|| {
         let names = AccessKind::ALL.map(AccessKind::name).join(", ");
-        format!("kind = {}: allowed are {names}", found(&String::from_utf8_lossy(name)))
+        format!("kind = {}: must be one of {names}", found(&String::from_utf8_lossy(name)))
     })
 }
 
 fn number(name: &str, value: i64) -> Result<u32, String> {
-    u32::try_from(value).map_err(|_| format!("{name} = {value}: allowed are 0 to {}", i32::MAX))
+    u32::try_from(value).map_err(|_| format!("{name} = {value}: must be 0 to {}", i32::MAX))
 }

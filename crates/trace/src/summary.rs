@@ -65,19 +65,18 @@ impl Summary {
     ) -> Result<(Bytes, Summary), InputError> {
         let Some(version) = input.note(VERSION) else {
             let problem =
-                format!("no {VERSION} in its metadata: allowed are traces of `ethermem profile`");
+                format!("no {VERSION} in its metadata: must be a trace of `ethermem profile`");
             return Err(InputError::file(input.path(), problem));
         };
         if version.parse() != Ok(FORMAT_VERSION) {
             let version = found(version);
-            let problem = format!("{VERSION} = {version}: allowed is {FORMAT_VERSION}");
+            let problem = format!("{VERSION} = {version}: must be {FORMAT_VERSION}");
             return Err(InputError::file(input.path(), problem));
         }
         let page: u64 = number(input, "page_bytes")?;
         if !PAGE_BYTES.contains(&page) || !page.is_power_of_two() {
             let (first, last) = (PAGE_BYTES.start(), PAGE_BYTES.end());
-            let problem =
-                format!("page_bytes = {page}: allowed are powers of 2, {first} to {last}");
+            let problem = format!("page_bytes = {page}: must be a power of 2, {first} to {last}");
             return Err(InputError::file(input.path(), problem));
         }
         let prefetched = input.note("prefetched_accesses").is_some();
@@ -115,8 +114,7 @@ fn number<R: ChunkReader + 'static, N: std::str::FromStr>(
 ) -> Result<N, InputError> {
     let value = needed(input, key)?;
     value.parse().map_err(|_| {
-        let problem =
-            format!("{key} = {} in its metadata: allowed are whole numbers", found(value));
+        let problem = format!("{key} = {} in its metadata: must be a whole number", found(value));
         InputError::file(input.path(), problem)
     })
 }
@@ -126,7 +124,7 @@ fn needed<'i, R: ChunkReader + 'static>(
     key: &str,
 ) -> Result<&'i str, InputError> {
     input.note(key).ok_or_else(|| {
-        let problem = format!("no {key} in its metadata: allowed are traces with all keys");
+        let problem = format!("no {key} in its metadata: must be a trace with all keys");
         InputError::file(input.path(), problem)
     })
 }

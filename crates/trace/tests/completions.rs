@@ -53,7 +53,7 @@ fn every_fabric_gets_its_own_back() {
     let refused = |fabric| CompletionTimes::open(&path, fabric).err().unwrap().to_string();
     let name = path.display();
     assert_eq!(refused(None), format!("{name}: several fabrics: name one of edm,tcp,dctcp"));
-    assert_eq!(refused(Some("x")), format!("{name}: no fabric x: allowed are edm,tcp,dctcp"));
+    assert_eq!(refused(Some("x")), format!("{name}: no fabric x: must be edm,tcp,dctcp"));
     let path = folder.path().join("one.parquet");
     write(&path, &[("phost", 1)]);
     assert_eq!(CompletionTimes::open(&path, None).unwrap().fabric(), "phost");
@@ -75,7 +75,7 @@ fn a_page_trace_holds_no_completion_times() {
     };
     writer.finish(&summary).unwrap();
     let error = CompletionTimes::open(&path, None).err().unwrap().to_string();
-    let expected = "no ethermem.completion_times in its metadata: allowed are files of `ethermem \
+    let expected = "no ethermem.completion_times in its metadata: must be a file of `ethermem \
                     replay --out`";
     assert_eq!(error, format!("{}: {expected}", path.display()));
 }

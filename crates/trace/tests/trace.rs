@@ -149,25 +149,22 @@ fn what_a_trace_cannot_hold_is_refused_and_the_rest_is_kept() {
     let path = folder.path().join("t.parquet");
     let mut writer = Writer::create(&path, PAGE).unwrap();
     let bad = [
-        (Access { bytes: Bytes(0), ..access(1) }, "bytes = 0: allowed are 1 to 1073741824"),
+        (Access { bytes: Bytes(0), ..access(1) }, "bytes = 0: must be 1 to 1073741824"),
         (
             Access { bytes: Bytes((1 << 30) + 1), ..access(1) },
-            "bytes = 1073741825: allowed are 1 to 1073741824",
+            "bytes = 1073741825: must be 1 to 1073741824",
         ),
-        (
-            Access { thread: 1 << 31, ..access(1) },
-            "thread = 2147483648: allowed are 0 to 2147483647",
-        ),
+        (Access { thread: 1 << 31, ..access(1) }, "thread = 2147483648: must be 0 to 2147483647"),
         (
             Access { address: u64::MAX, ..access(1) },
-            "address = 18446744073709551615 with bytes = 4096: allowed is an end up to \
+            "address = 18446744073709551615 with bytes = 4096: must be an end up to \
              9223372036854775808",
         ),
         (
             Access { prefetched: true, ..access(1) },
-            "prefetched = true with kind = write_back: allowed is read",
+            "prefetched = true with kind = write_back: must be read",
         ),
-        (access(1 << 63), "time_ns = 9223372036854775808: allowed are 0 to 9223372036854775807"),
+        (access(1 << 63), "time_ns = 9223372036854775808: must be 0 to 9223372036854775807"),
     ];
     for (access, expected) in bad {
         let error = writer.push(&access).unwrap_err();
@@ -243,11 +240,11 @@ fn a_bad_row_is_named_with_what_is_allowed() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("t.parquet");
     let cases = [
-        ([3, 2], 4096, "read", "row 2: time_ns = 2 after 3: allowed is none earlier"),
-        ([3, 11], 4096, "read", "row 2: time_ns = 11: allowed are 0 to the duration, 10"),
-        ([-3, 0], 4096, "read", "row 1: time_ns = -3: allowed are whole numbers"),
-        ([3, 4], 0, "read", "row 2: bytes = 0: allowed are 1 to 1073741824"),
-        ([3, 4], 4096, "rmw", "row 2: kind = rmw: allowed are read, write_back"),
+        ([3, 2], 4096, "read", "row 2: time_ns = 2 after 3: must not be earlier"),
+        ([3, 11], 4096, "read", "row 2: time_ns = 11: must be 0 to the duration, 10"),
+        ([-3, 0], 4096, "read", "row 1: time_ns = -3: must be a whole number"),
+        ([3, 4], 0, "read", "row 2: bytes = 0: must be 1 to 1073741824"),
+        ([3, 4], 4096, "rmw", "row 2: kind = rmw: must be one of read, write_back"),
     ];
     for (time_ns, bytes, kind, expected) in cases {
         handmade(&path, &NOTES, time_ns, bytes, kind);
@@ -265,21 +262,17 @@ fn a_bad_row_is_named_with_what_is_allowed() {
 fn bad_metadata_is_named_with_what_is_allowed() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("t.parquet");
-    let whole = "in its metadata: allowed are whole numbers";
-    let absent = "in its metadata: allowed are traces with all keys";
+    let whole = "in its metadata: must be a whole number";
+    let absent = "in its metadata: must be a trace with all keys";
     let cases = [
-        (0, Some("2"), "ethermem.page_trace = 2: allowed is 1".to_owned()),
+        (0, Some("2"), "ethermem.page_trace = 2: must be 1".to_owned()),
         (
             0,
             None,
-            "no ethermem.page_trace in its metadata: allowed are traces of `ethermem profile`"
+            "no ethermem.page_trace in its metadata: must be a trace of `ethermem profile`"
                 .to_owned(),
         ),
-        (
-            1,
-            Some("4095"),
-            "page_bytes = 4095: allowed are powers of 2, 512 to 1073741824".to_owned(),
-        ),
+        (1, Some("4095"), "page_bytes = 4095: must be a power of 2, 512 to 1073741824".to_owned()),
         (2, Some("-1"), format!("local_bytes = -1 {whole}")),
         (3, Some("many\n"), format!("peak_bytes = many\\n {whole}")),
         (4, None, format!("no duration_ns {absent}")),
@@ -310,7 +303,7 @@ fn a_file_of_other_columns_is_refused() {
     let file = fs::File::create(&path).unwrap();
     SerializedFileWriter::new(file, schema, Arc::new(properties)).unwrap().close().unwrap();
     let error = Trace::open(&path).err().unwrap().to_string();
-    let expected = "no column process: allowed are files with time_ns, process, thread, address, \
+    let expected = "no column process: must be files with time_ns, process, thread, address, \
                     bytes, kind";
     assert_eq!(error, format!("{}: {expected}", path.display()));
 }

@@ -41,7 +41,7 @@ pub(crate) struct Memories {
 
 /// The module requests more memory than its limit.
 #[derive(Debug, thiserror::Error)]
-#[error("{wanted} B of memory: allowed are {allowed}")]
+#[error("{wanted} B of memory: must be {allowed}")]
 struct TooMuch {
     wanted: usize,
     allowed: usize,
@@ -105,7 +105,7 @@ impl Call {
 
     fn stopped(&self, error: &wasmtime::Error) -> OffloadError {
         if let Some(Trap::OutOfFuel) = error.downcast_ref() {
-            let problem = format!("allowed are {} units", self.fuel_max);
+            let problem = format!("must take at most {} units", self.fuel_max);
             return OffloadError::Stopped { why: Stop::Fuel, problem };
         }
         if let Some(much) = error.downcast_ref::<TooMuch>() {

@@ -46,9 +46,9 @@ pub(crate) enum Fault {
     Pointer { what: &'static str, at: u32, bytes: u32, has: usize },
     #[error("arguments: {bytes} B at {at}: there are {has} B")]
     Arguments { at: u32, bytes: u32, has: usize },
-    #[error("result: allowed are {RESULT_BYTES_MAX} B")]
+    #[error("result: must be at most {RESULT_BYTES_MAX} B")]
     Result,
-    #[error("{what}: {found}: allowed are {allowed}")]
+    #[error("{what}: {found}: must be {allowed}")]
     Number { what: &'static str, found: i32, allowed: &'static str },
 }
 

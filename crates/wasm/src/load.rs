@@ -77,11 +77,11 @@ impl Loader {
         if limits.loaded_max == 0 {
             return Err(OffloadError::failed("the tenant may bring no operations to the node"));
         }
-        let allowed = "allowed are an address, a length, 0 or 1, and a name";
+        let allowed = "must be an address, a length, 0 or 1, and a name";
         let load = Load::decode(arguments).ok_or_else(|| OffloadError::failed(allowed))?;
         check_name(&load.name)?;
         if load.bytes as usize > MODULE_BYTES_MAX {
-            let problem = format!("{} B: allowed are 1 to {MODULE_BYTES_MAX}", load.bytes);
+            let problem = format!("{} B: must be 1 to {MODULE_BYTES_MAX}", load.bytes);
             return Err(OffloadError::Failed(problem));
         }
         let (runtime, compiling) = (self.runtime.clone(), Arc::clone(&self.compiling));

@@ -30,16 +30,16 @@ const FEATURES: WasmFeatures = WasmFeatures::WASM2
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum MeterError {
     /// The module is too long; its length is in bytes.
-    #[error("{0} B: allowed are 1 to {MODULE_BYTES_MAX}")]
+    #[error("{0} B: must be 1 to {MODULE_BYTES_MAX}")]
     Length(usize),
     /// The bytes are not a valid module, or use a feature that is not allowed.
     #[error("{0}")]
     Invalid(String),
     /// The module has no function or no memory.
-    #[error("allowed is a module with functions and a memory of its own")]
+    #[error("must be a module with functions and a memory of its own")]
     Empty,
     /// The module uses an instruction that takes long and that compilers hardly use.
-    #[error("{0}: allowed is any instruction but those of tables and of passive data")]
+    #[error("{0}: must be any instruction but those of tables and of passive data")]
     Instruction(&'static str),
 }
 

@@ -53,10 +53,10 @@ pub enum LoadError {
     #[error(transparent)]
     Meter(#[from] MeterError),
     /// The module lacks a required export.
-    #[error("allowed is a module that exports a function `run` from nothing to i32, and `memory`")]
+    #[error("must be a module that exports a function `run` from nothing to i32, and `memory`")]
     Exports,
     /// The module has an unknown import.
-    #[error("{0}; allowed are the imports from `{IMPORTS}`")]
+    #[error("{0}; must be the imports from `{IMPORTS}`")]
     Imports(String),
     /// The compiler failed, or the machine lacks resources.
     #[error("{0}")]

@@ -71,7 +71,7 @@ fn read(
         _ => {
             let header = found(header);
             return Err(lines.error(format!(
-                "header {header}: allowed are {PLAIN_HEADER} and {APPLICATION_HEADER}"
+                "header {header}: must be {PLAIN_HEADER} and {APPLICATION_HEADER}"
             )));
         }
     };
@@ -123,7 +123,7 @@ fn read_one_of<R: BufRead>(
     let allowed = applications.join(", ");
     let problem = match application {
         Some(application) => {
-            format!("no application {}: allowed are {allowed}", found(application))
+            format!("no application {}: must be one of {allowed}", found(application))
         }
         None => format!("sizes of several applications: choose one of {allowed}"),
     };
@@ -148,10 +148,10 @@ impl Points {
             return Err(lines.error(format!("more than {POINTS_MAX} points")));
         }
         let fail = |name: &str, value: &str, allowed: &str| {
-            lines.error(format!("{name} = {}: allowed are {allowed}", found(value)))
+            lines.error(format!("{name} = {}: must be {allowed}", found(value)))
         };
         let point = (
-            size.parse().map_err(|_| fail("size_bytes", size, "whole numbers"))?,
+            size.parse().map_err(|_| fail("size_bytes", size, "a whole number"))?,
             probability
                 .parse()
                 .map_err(|_| fail("cumulative_probability", probability, "0 to 1"))?,
@@ -165,7 +165,7 @@ impl Points {
         SizeDistribution::from_points(&self.points).map_err(|error| {
             match self.lines.get(error.index) {
                 Some(&line) => InputError::line(file, line, error.problem),
-                None => InputError::file(file, "no point: allowed is one or more"),
+                None => InputError::file(file, "no point: must be at least one"),
             }
         })
     }
@@ -206,7 +206,7 @@ mod tests {
         let table = "application,size_bytes,cumulative_probability\na,8,1\nb,9,0.5\nb,10,1.0\n";
         let sizes = read(table.as_bytes(), Path::new("s.csv"), Some("b")).expect("b");
         assert_eq!((sizes.quantile(0.5), sizes.quantile(1.0)), (Bytes(9), Bytes(10)));
-        assert_eq!(error(table, Some("c")), "s.csv: no application c: allowed are a, b");
+        assert_eq!(error(table, Some("c")), "s.csv: no application c: must be one of a, b");
         assert_eq!(error(table, None), "s.csv: sizes of several applications: choose one of a, b");
     }
 
@@ -214,31 +214,31 @@ mod tests {
     fn an_error_names_the_line() {
         let cases = [
             ("", "s.csv: empty: the first row is size_bytes,cumulative_probability"),
-            ("size_bytes,cumulative_probability\n", "s.csv: no point: allowed is one or more"),
+            ("size_bytes,cumulative_probability\n", "s.csv: no point: must be at least one"),
             (
                 "size,p\n",
-                "s.csv:1: header size,p: allowed are size_bytes,cumulative_probability and \
+                "s.csv:1: header size,p: must be size_bytes,cumulative_probability and \
                  application,size_bytes,cumulative_probability",
             ),
             (
                 "size_bytes,cumulative_probability\n8\n",
-                "s.csv:2: 8: 1 fields: allowed are 2, size_bytes,cumulative_probability",
+                "s.csv:2: 8: 1 fields: must be 2, size_bytes,cumulative_probability",
             ),
             (
                 "size_bytes,cumulative_probability\n-8,1\n",
-                "s.csv:2: size_bytes = -8: allowed are whole numbers",
+                "s.csv:2: size_bytes = -8: must be a whole number",
             ),
             (
                 "size_bytes,cumulative_probability\n8,x\n",
-                "s.csv:2: cumulative_probability = x: allowed are 0 to 1",
+                "s.csv:2: cumulative_probability = x: must be 0 to 1",
             ),
             (
                 "# sizes\nsize_bytes,cumulative_probability\n8,0.5\n4,1\n",
-                "s.csv:4: size_bytes = 4 after 8: allowed is no smaller one",
+                "s.csv:4: size_bytes = 4 after 8: must not be smaller",
             ),
             (
                 "size_bytes,cumulative_probability\n8,0.5\n",
-                "s.csv:2: the last probability is 0.5: allowed is 1",
+                "s.csv:2: the last probability is 0.5: must be 1",
             ),
         ];
         for (text, expected) in cases {

@@ -95,7 +95,7 @@ pub(crate) fn exact_fields<'r, const N: usize>(
         return Ok(values);
     }
     let row = found(row);
-    Err(format!("{row}: {count} fields: allowed are {N}, {}", names.join(",")))
+    Err(format!("{row}: {count} fields: must be {N}, {}", names.join(",")))
 }
 
 #[cfg(test)]
@@ -143,6 +143,6 @@ mod tests {
         assert_eq!(fields("1, \"read\" ,\"a").collect::<Vec<_>>(), ["1", "read", "\"a"]);
         assert_eq!(exact_fields("1,2", &["a", "b"]), Ok(["1", "2"]));
         let error = exact_fields("1", &["a", "b"]).expect_err("one of two");
-        assert_eq!(error, "1: 1 fields: allowed are 2, a,b");
+        assert_eq!(error, "1: 1 fields: must be 2, a,b");
     }
 }

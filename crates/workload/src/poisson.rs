@@ -123,7 +123,7 @@ impl Poisson {
         let run_ps = gap_ps_mean * config.messages as f64;
         if run_ps > RUN_PS_MAX {
             return Err(SourceError(format!(
-                "workload.load = {}: the messages would arrive over {:.1e} h: allowed are 40 h",
+                "workload.load = {}: the messages would arrive over {:.1e} h: must be at most 40 h",
                 config.load,
                 run_ps / 3.6e15
             )));

@@ -74,7 +74,7 @@ impl SizeDistribution {
         }
         if (cumulative - 1.0).abs() > 1e-6 {
             let index = points.len().saturating_sub(1);
-            let problem = format!("the last probability is {cumulative}: allowed is 1");
+            let problem = format!("the last probability is {cumulative}: must be 1");
             return Err(PointError { index, problem });
         }
         let ends = ends(&segments);
@@ -163,18 +163,18 @@ fn check_point(index: usize, before: (u64, f64), point: (u64, f64)) -> Result<()
     let (size, cumulative) = point;
     let fail = |problem| Err(PointError { index, problem });
     if !(1..=MESSAGE_BYTES_MAX).contains(&size) {
-        return fail(format!("size_bytes = {size}: allowed are 1 to {MESSAGE_BYTES_MAX}"));
+        return fail(format!("size_bytes = {size}: must be 1 to {MESSAGE_BYTES_MAX}"));
     }
     if !(0.0..=1.0).contains(&cumulative) {
-        return fail(format!("cumulative_probability = {cumulative}: allowed are 0 to 1"));
+        return fail(format!("cumulative_probability = {cumulative}: must be 0 to 1"));
     }
     if size < before.0 {
-        return fail(format!("size_bytes = {size} after {}: allowed is no smaller one", before.0));
+        return fail(format!("size_bytes = {size} after {}: must not be smaller", before.0));
     }
     if cumulative < before.1 {
         let before = before.1;
         return fail(format!(
-            "cumulative_probability = {cumulative} after {before}: allowed is no smaller one"
+            "cumulative_probability = {cumulative} after {before}: must not be smaller"
         ));
     }
     Ok(())
@@ -264,18 +264,18 @@ mod tests {
     fn points_that_make_no_distribution_are_refused() {
         type Case = (&'static [(u64, f64)], usize, &'static str);
         let cases: [Case; 8] = [
-            (&[], 0, "the last probability is 0: allowed is 1"),
-            (&[(0, 1.0)], 0, "size_bytes = 0: allowed are 1 to 1073741824"),
-            (&[((1 << 30) + 1, 1.0)], 0, "size_bytes = 1073741825: allowed are 1 to 1073741824"),
-            (&[(1, 1.5)], 0, "cumulative_probability = 1.5: allowed are 0 to 1"),
-            (&[(1, f64::NAN)], 0, "cumulative_probability = NaN: allowed are 0 to 1"),
-            (&[(9, 0.0), (8, 1.0)], 1, "size_bytes = 8 after 9: allowed is no smaller one"),
+            (&[], 0, "the last probability is 0: must be 1"),
+            (&[(0, 1.0)], 0, "size_bytes = 0: must be 1 to 1073741824"),
+            (&[((1 << 30) + 1, 1.0)], 0, "size_bytes = 1073741825: must be 1 to 1073741824"),
+            (&[(1, 1.5)], 0, "cumulative_probability = 1.5: must be 0 to 1"),
+            (&[(1, f64::NAN)], 0, "cumulative_probability = NaN: must be 0 to 1"),
+            (&[(9, 0.0), (8, 1.0)], 1, "size_bytes = 8 after 9: must not be smaller"),
             (
                 &[(8, 0.5), (9, 0.4)],
                 1,
-                "cumulative_probability = 0.4 after 0.5: allowed is no smaller one",
+                "cumulative_probability = 0.4 after 0.5: must not be smaller",
             ),
-            (&[(8, 0.5), (9, 0.9)], 1, "the last probability is 0.9: allowed is 1"),
+            (&[(8, 0.5), (9, 0.9)], 1, "the last probability is 0.9: must be 1"),
         ];
         for (points, index, problem) in cases {
             let error = SizeDistribution::from_points(points).expect_err(problem);

@@ -72,7 +72,7 @@ def run_missing(session: _native.Sweep, engine: Engine, progress: Callable[[int]
 def engine_of(name: str, workers: int | None, address: str | None) -> Engine:
     """Return the engine with this name."""
     if workers is not None and workers < 1:
-        raise _native.InputError(f"{workers} workers: allowed are 1 or more")
+        raise _native.InputError(f"{workers} workers: must be at least 1")
     if name == "local":
         if address is not None:
             raise _native.InputError(f"address = {address!r}: allowed with the engine ray alone")
@@ -89,4 +89,4 @@ def engine_of(name: str, workers: int | None, address: str | None) -> Engine:
             raise _native.InputError(f"engine ray: pip install 'ethermem[ray]': {error}") from error
 
         return lambda tasks: ray_tasks(tasks, workers, address)
-    raise _native.InputError(f"engine = {name!r}: allowed are 'local', 'ray'")
+    raise _native.InputError(f"engine = {name!r}: must be 'local', 'ray'")

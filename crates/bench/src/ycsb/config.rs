@@ -84,7 +84,7 @@ impl FromStr for LocalToRemote {
             let total = u64::from(ratio.local) + u64::from(ratio.remote);
             (1..=1_000_000).contains(&total).then_some(ratio)
         });
-        parts.ok_or_else(|| format!("`{text}`: allowed are two counts such as 50:50 or 100:10"))
+        parts.ok_or_else(|| format!("`{text}`: must be two counts such as 50:50 or 100:10"))
     }
 }
 
@@ -176,7 +176,7 @@ impl YcsbConfig {
             if (least..=most).contains(&found) {
                 return Ok(());
             }
-            Err(BenchError::Refused(format!("{name} {found}: allowed are {least} to {most}")))
+            Err(BenchError::Refused(format!("{name} {found}: must be {least} to {most}")))
         };
         within("records", self.records, 2, RECORDS_MAX)?;
         within("operations", self.operations, 1, OPERATIONS_MAX)?;
@@ -186,7 +186,7 @@ impl YcsbConfig {
         within("field-bytes", self.field_bytes, 1, self.record_bytes)?;
         if !self.record_bytes.is_multiple_of(self.field_bytes) {
             return Err(BenchError::Refused(format!(
-                "field-bytes {}: allowed are divisors of record-bytes {}",
+                "field-bytes {}: must be a divisor of record-bytes {}",
                 self.field_bytes, self.record_bytes
             )));
         }
@@ -227,11 +227,11 @@ mod tests {
         let good = || YcsbConfig::new("local:", Workload::A);
         assert_eq!(good().check(), Ok(()));
         for (config, told) in [
-            (YcsbConfig { records: 1, ..good() }, "records 1: allowed are 2 to 4294967296"),
-            (YcsbConfig { clients: 0, ..good() }, "clients 0: allowed are 1 to 4096"),
+            (YcsbConfig { records: 1, ..good() }, "records 1: must be 2 to 4294967296"),
+            (YcsbConfig { clients: 0, ..good() }, "clients 0: must be 1 to 4096"),
             (
                 YcsbConfig { field_bytes: 300, ..good() },
-                "field-bytes 300: allowed are divisors of record-bytes 1000",
+                "field-bytes 300: must be a divisor of record-bytes 1000",
             ),
         ] {
             assert_eq!(config.check(), Err(BenchError::Refused(told.to_owned())));
@@ -242,7 +242,7 @@ mod tests {
     fn ratios() {
         assert_eq!("100:10".parse(), Ok(LocalToRemote { local: 100, remote: 10 }));
         for wrong in ["", "1", "0:0", "1:x", "-1:2", "1:2:3"] {
-            let told = format!("`{wrong}`: allowed are two counts such as 50:50 or 100:10");
+            let told = format!("`{wrong}`: must be two counts such as 50:50 or 100:10");
             assert_eq!(wrong.parse::<LocalToRemote>(), Err(told));
         }
     }

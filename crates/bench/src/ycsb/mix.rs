@@ -122,7 +122,7 @@ impl FromStr for Workload {
 
     fn from_str(text: &str) -> Result<Workload, String> {
         let found = Workload::ALL.into_iter().find(|w| w.name().eq_ignore_ascii_case(text));
-        found.ok_or_else(|| "allowed are A, B, C, D, E, F".to_owned())
+        found.ok_or_else(|| "must be one of A, B, C, D, E, F".to_owned())
     }
 }
 
@@ -242,6 +242,6 @@ mod tests {
     #[test]
     fn workloads_have_letters() {
         assert_eq!("f".parse(), Ok(Workload::F));
-        assert_eq!("G".parse::<Workload>(), Err("allowed are A, B, C, D, E, F".to_owned()));
+        assert_eq!("G".parse::<Workload>(), Err("must be one of A, B, C, D, E, F".to_owned()));
     }
 }

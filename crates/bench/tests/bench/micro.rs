@@ -65,11 +65,11 @@ fn what_cannot_be_is_named() {
     let base = point("local:", MicroOp::Read, 64, 1);
     for (config, told) in [
         (MicroConfig { op: MicroOp::Cas, ..base.clone() }, "bytes 64: cas is of 8 B"),
-        (MicroConfig { bytes: 0, ..base.clone() }, "bytes 0: allowed are 1 to 67108864"),
-        (MicroConfig { depth: 0, ..base.clone() }, "depth 0: allowed are 1 to 4096"),
+        (MicroConfig { bytes: 0, ..base.clone() }, "bytes 0: must be 1 to 67108864"),
+        (MicroConfig { depth: 0, ..base.clone() }, "depth 0: must be 1 to 4096"),
         (
             MicroConfig { depth: 300, ..base.clone() },
-            "operations 200: allowed are at least the depth, 300",
+            "operations 200: must be at least the depth, 300",
         ),
     ] {
         assert_eq!(run(&config, &NEVER), Err(BenchError::Refused(told.to_owned())));

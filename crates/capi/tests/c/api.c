@@ -66,7 +66,7 @@ static void atomics_and_locks(ethermem_thread thread) {
     }
     CHECK(word_at(thread, at) == 9);
     REFUSED(BAD_ARGUMENT, rmodify(thread, at, 5, 1, &before, NULL));
-    SAID("operation 5: allowed are 0 to 4");
+    SAID("operation 5: must be 0 to 4");
 
     ethermem_thread other = {0};
     ethermem_pending waits = {0};
@@ -175,7 +175,7 @@ static void offloads(ethermem_thread thread) {
     CHECK(length == 16 && result[0] == at + 24 && result[1] == 20);
     REFUSED(NO_SUCH_OFFLOAD, roffload(thread, "chas", at, NULL, 0, NULL, 0, result, sizeof result,
                                       &length, NULL));
-    SAID("offload `chas`: allowed are chase, filter");
+    SAID("offload `chas`: must be one of chase, filter");
     OK(rfree(thread, at, 4096, NULL));
 }
 
@@ -210,7 +210,7 @@ static void no_good_arguments(ethermem_pool pool, ethermem_thread thread) {
     SAID("`url` is null");
     REFUSED(NULL_ARGUMENT, ropen("local:", NULL));
     REFUSED(BAD_URL, ropen("smi:edm", &opened));
-    SAID("scheme `smi`: allowed are local:, sim:FABRIC");
+    SAID("scheme `smi`: must be one of local:, sim:FABRIC");
     REFUSED(BAD_ARGUMENT, ropen("local:\xff", &opened));
     CHECK(opened.id == 0);
     REFUSED(NULL_ARGUMENT, rnow(pool, NULL));
@@ -230,7 +230,7 @@ static void no_good_arguments(ethermem_pool pool, ethermem_thread thread) {
     CHECK(made.id == 0);
     REFUSED(NULL_ARGUMENT, ralloc(thread, 8, READ_WRITE, NULL, NULL));
     REFUSED(BAD_ARGUMENT, ralloc(thread, 8, 4, &word, NULL));
-    SAID("permissions 4: allowed are 0 to 3");
+    SAID("permissions 4: must be 0 to 3");
     REFUSED(EMPTY, ralloc(thread, 0, READ_WRITE, &word, NULL));
     REFUSED(TOO_LONG, ralloc(thread, UINT64_MAX, READ_WRITE, &word, NULL));
     REFUSED(TOO_LONG, rfree(thread, at, UINT64_MAX, NULL));

@@ -38,7 +38,7 @@ static void operations(const char *url, const char *file) {
     uint64_t start = page(thread);
     REFUSED(OFFLOAD_STOPPED, roffload(thread, "endless", start, NULL, 0, NULL, 0, &result,
                                       sizeof result, &bytes, NULL));
-    SAID("offload `endless`, out of fuel: allowed are 1000000 units");
+    SAID("offload `endless`, out of fuel: must take at most 1000000 units");
     FILE *stream = fopen(file, "rb");
     CHECK(stream != NULL);
     uint32_t length = (uint32_t)fread(module, 1, sizeof module, stream);

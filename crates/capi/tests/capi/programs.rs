@@ -196,5 +196,5 @@ fn hello_is_said_from_a_static_program() {
     let refused = Command::new(&program).arg("sim:emd").output().unwrap();
     assert_eq!(refused.status.code(), Some(2));
     let line = String::from_utf8(refused.stderr).unwrap();
-    assert!(line.starts_with("hello: fabric `emd`: allowed are edm, "), "{line}");
+    assert!(line.starts_with("hello: fabric `emd`: must be one of edm, "), "{line}");
 }

@@ -43,21 +43,21 @@ fn scenario_refused(text: &str, line: &str) {
 fn scenarios() {
     scenario_refused(
         "[run]\nsede = 1\n",
-        "s.toml:2: run.sede: unknown key: allowed are seed, warmup_fraction, cooldown_fraction",
+        "s.toml:2: run.sede: unknown key: must be one of seed, warmup_fraction, cooldown_fraction",
     );
     scenario_refused(
         "[fabric]\nnodes = 16\n[workload]\npattern = \"incast\"\nincast_receiver = 16\n",
-        "s.toml:5: workload.incast_receiver = 16: allowed are 0 to 15",
+        "s.toml:5: workload.incast_receiver = 16: must be 0 to 15",
     );
     for load in ["0", "1.01", "-0.5"] {
         scenario_refused(
             &format!("[workload]\nload = {load}\n"),
-            &format!("s.toml:2: workload.load = {load}: allowed are over 0 to 1"),
+            &format!("s.toml:2: workload.load = {load}: must be over 0 to 1"),
         );
     }
     scenario_refused(
         "[fabric.edm]\nchunk_bytes = 32\n",
-        "s.toml:2: fabric.edm.chunk_bytes = 32: allowed are multiples of 64 from 64 to 1024",
+        "s.toml:2: fabric.edm.chunk_bytes = 32: must be a multiple of 64 from 64 to 1024",
     );
     scenario_refused("", "s.toml: empty: a scenario has at least one key, such as fabric.kind");
 }
@@ -75,7 +75,7 @@ fn files_that_cannot_be_read() {
         (["sim", "--trace=d.csv"], "d.csv: cannot be read: Is a directory"),
         (
             ["sim", "--trace=good.toml"],
-            "good.toml: its extension names no format: allowed are .csv, .parquet, or any with \
+            "good.toml: its extension names no format: must be .csv, .parquet, or any with \
              --trace-format",
         ),
     ] {
@@ -89,8 +89,8 @@ fn traces() {
     for (rows, line) in [
         ("0,read,0,1,64\nx,read,0,1,64\n", "t.csv:3: arrival_ns = x: "),
         ("5,read,0,1,64\n4,read,0,1,64\n", "t.csv:3: arrival 4.000 ns after 5.000 ns: "),
-        ("0,read,0,144,64\n", "t.csv:2: memory = 144: allowed are 0 to 143"),
-        ("0,rad,0,1,64\n", "t.csv:2: kind = rad: allowed are "),
+        ("0,read,0,144,64\n", "t.csv:2: memory = 144: must be 0 to 143"),
+        ("0,rad,0,1,64\n", "t.csv:2: kind = rad: must be one of "),
         ("0,read,0,1\n", "t.csv:2: "),
     ] {
         let folder = folder(&[("t.csv", &format!("{header}{rows}"))]);
@@ -103,7 +103,7 @@ fn traces() {
     }
     let folder = folder(&[("t.txt", "0,2,0,1,64,0,5\n"), ("empty.csv", "")]);
     let called = call(folder.path(), &["sim", "--trace=t.txt", "--trace-format=edm-artifact"]);
-    assert!(called.err.starts_with("error: t.txt:1: type = 2: allowed are "), "{}", called.err);
+    assert!(called.err.starts_with("error: t.txt:1: type = 2: must be "), "{}", called.err);
     assert_eq!(called.code, 2);
     let called = call(folder.path(), &["sim", "--trace", "empty.csv"]);
     assert!(called.err.starts_with("error: empty.csv: empty: "), "{}", called.err);
@@ -122,27 +122,27 @@ fn arguments() {
     refused(
         folder,
         &["sim", "good.toml", "--fabric", "token-ring"],
-        &format!("invalid value 'token-ring' for '--fabric <NAME>': allowed are {known}"),
+        &format!("invalid value 'token-ring' for '--fabric <NAME>': must be one of {known}"),
     );
     refused(
         folder,
         &["compare", "good.toml", "--fabrics", "edm,token-ring"],
-        &format!("invalid value 'token-ring' for '--fabrics <NAME,NAME>': allowed are {known}"),
+        &format!("invalid value 'token-ring' for '--fabrics <NAME,NAME>': must be one of {known}"),
     );
     refused(
         folder,
         &["latency", "--link-gbps", "30"],
-        "invalid value '30' for '--link-gbps <GBPS>': allowed are 10, 25, 40, 100, 200, 400",
+        "invalid value '30' for '--link-gbps <GBPS>': must be one of 10, 25, 40, 100, 200, 400",
     );
     for (arguments, line) in [
         (
             &["sim", "good.toml", "--seed", "-3"][..],
-            "invalid value '-3' for '--seed <N>': allowed are whole numbers from 0",
+            "invalid value '-3' for '--seed <N>': must be a whole number from 0",
         ),
         (
             &["sim", "good.toml", "--seed", "18446744073709551616"],
-            "invalid value '18446744073709551616' for '--seed <N>': allowed are smaller whole \
-             numbers",
+            "invalid value '18446744073709551616' for '--seed <N>': must be a smaller whole \
+             number",
         ),
         (
             &["bench", "micro", "--pool", "local:", "--bytes", "64,x"],
@@ -151,7 +151,7 @@ fn arguments() {
         ),
         (
             &["node", "--memory", "-1"],
-            "invalid value '-1' for '--memory <SIZE>': allowed is a size such as 64MiB",
+            "invalid value '-1' for '--memory <SIZE>': must be a size such as 64MiB",
         ),
     ] {
         refused(folder, arguments, line);
@@ -160,7 +160,7 @@ fn arguments() {
     refused(
         folder,
         &["workload", "show", "hadup"],
-        "hadup: no such file: allowed are files and hadoop, spark, sparksql, graphlab, memcached, \
+        "hadup: no such file: must be files and hadoop, spark, sparksql, graphlab, memcached, \
          web-search",
     );
 }
@@ -171,19 +171,19 @@ fn settings() {
     let folder = folder.path();
     let set =
         |setting: &str, line: &str| refused(folder, &["sim", "good.toml", "--set", setting], line);
-    set("fabric.nodes=1", "--set: fabric.nodes = 1: allowed are 2 to 512");
+    set("fabric.nodes=1", "--set: fabric.nodes = 1: must be 2 to 512");
     set(
         "run.sede=1",
-        "--set: run.sede: unknown key: allowed are seed, warmup_fraction, cooldown_fraction",
+        "--set: run.sede: unknown key: must be one of seed, warmup_fraction, cooldown_fraction",
     );
     set(
         "fabric.edm.policy=lifo",
-        "--set: fabric.edm.policy = 'lifo': allowed are \"srpt\", \"srpt-published\", \
+        "--set: fabric.edm.policy = 'lifo': must be one of \"srpt\", \"srpt-published\", \
          \"srpt-classes\", \"fcfs\", \"auto\"",
     );
     set(
         "nodes",
-        "invalid value 'nodes' for '--set <KEY=VALUE>': nodes: allowed are KEY=VALUE, such as \
+        "invalid value 'nodes' for '--set <KEY=VALUE>': nodes: must be KEY=VALUE, such as \
          fabric.nodes=16",
     );
     refused(
@@ -255,19 +255,19 @@ fn every_scenario_of_the_repository_is_good() {
 fn the_rtl_refuses_what_it_was_not_built_for() {
     let folder = folder(&[]);
     let rtl = ["latency", "--from", "rtl"];
-    let line = "--from rtl with edm at 100 Gb/s: allowed is edm at 25 Gb/s";
+    let line = "--from rtl with edm at 100 Gb/s: must be edm at 25 Gb/s";
     refused(folder.path(), &[&rtl[..], &["--link-gbps", "100"]].concat(), line);
-    let line = "--from rtl with --bytes 257: allowed are 1 to 256, one chunk";
+    let line = "--from rtl with --bytes 257: must be 1 to 256, one chunk";
     refused(folder.path(), &[&rtl[..], &["--bytes", "257"]].concat(), line);
-    let line = "--fst waves.fst with --from model: allowed is --from rtl";
+    let line = "--fst waves.fst with --from model: must be --from rtl";
     refused(folder.path(), &["latency", "--fst", "waves.fst"], line);
-    let (home, line) = (root(), "; allowed is a file that can be written");
+    let (home, line) = (root(), "; must be a file that can be written");
     let nowhere = ["--fst", "no-such-folder/waves.fst"];
     let called = call(&home, &[&rtl[..], &nowhere].concat());
     assert!(called.code == 2 && called.err.contains(line), "{}", called.err);
     let called = call(&home, &[&["rtl", "ycsb", "--workload", "A"][..], &nowhere].concat());
     assert!(called.code == 2 && called.err.contains(line), "{}", called.err);
-    let line = "--rtl .: no rtl/flow/system.py there; allowed is the root of the repository";
+    let line = "--rtl .: no rtl/flow/system.py there; must be the root of the repository";
     refused(folder.path(), &["rtl", "ycsb", "--workload", "A", "--rtl", "."], line);
 }
 

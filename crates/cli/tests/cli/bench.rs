@@ -222,18 +222,18 @@ fn every_wrong_value_is_one_line() {
     let ycsb = |rest: &[&'static str]| with(&["ycsb"], rest);
     let micro = |rest: &[&'static str]| with(&["micro"], rest);
     for (arguments, line) in [
-        (ycsb(&["--records", "1"]), "records 1: allowed are 2 to 4294967296"),
-        (ycsb(&["--operations", "0"]), "operations 0: allowed are 1 to 1099511627776"),
-        (ycsb(&["--clients", "5000"]), "clients 5000: allowed are 1 to 4096"),
-        (ycsb(&["--record-bytes", "0"]), "record-bytes 0: allowed are 1 to 1048576"),
-        (ycsb(&["--field-bytes", "7"]), "field-bytes 7: allowed are divisors of record-bytes 1000"),
+        (ycsb(&["--records", "1"]), "records 1: must be 2 to 4294967296"),
+        (ycsb(&["--operations", "0"]), "operations 0: must be 1 to 1099511627776"),
+        (ycsb(&["--clients", "5000"]), "clients 5000: must be 1 to 4096"),
+        (ycsb(&["--record-bytes", "0"]), "record-bytes 0: must be 1 to 1048576"),
+        (ycsb(&["--field-bytes", "7"]), "field-bytes 7: must be a divisor of record-bytes 1000"),
         (
             ycsb(&["--workload", "G"]),
-            "invalid value 'G' for '--workload <A,B>': allowed are A, B, C, D, E, F",
+            "invalid value 'G' for '--workload <A,B>': must be one of A, B, C, D, E, F",
         ),
         (
             ycsb(&["--local-to-remote", "1"]),
-            "invalid value '1' for '--local-to-remote <L:R>': `1`: allowed are two counts such as \
+            "invalid value '1' for '--local-to-remote <L:R>': `1`: must be two counts such as \
              50:50 or 100:10",
         ),
         (
@@ -247,10 +247,11 @@ fn every_wrong_value_is_one_line() {
              machine's",
         ),
         (micro(&["--op", "add"]), {
-            "invalid value 'add' for '--op <OP,OP>': allowed are read, write, cas, fetch-add, lock"
+            "invalid value 'add' for '--op <OP,OP>': must be one of read, write, cas, fetch-add, \
+             lock"
         }),
         (micro(&["--op", "cas", "--bytes", "64"]), "bytes 64: cas is of 8 B"),
-        (micro(&["--depth", "0"]), "depth 0: allowed are 1 to 4096"),
+        (micro(&["--depth", "0"]), "depth 0: must be 1 to 4096"),
         (
             vec!["ycsb", "--pool", "local:?memory_bytes=4096"],
             "pool local:?memory_bytes=4096: 10000 records of 1000 B need 10000000 B on each of 1 \
@@ -260,7 +261,7 @@ fn every_wrong_value_is_one_line() {
         refused(&arguments, line);
     }
     let fabrics = ethermem_sim::registry::FABRIC_NAMES.join(", ");
-    let line = format!("pool sim:edn: fabric `edn`: allowed are {fabrics}");
+    let line = format!("pool sim:edn: fabric `edn`: must be {fabrics}");
     refused(&["micro", "--pool", "sim:edn"], &line);
 }
 
@@ -271,7 +272,7 @@ fn a_plan_that_cannot_be_is_told_by_its_line() {
     let rest = "[[pool]]\nname = 'p'\nurl = 'local:'\n[[point]]\nname = 'x'\n";
     for (text, told) in [
         (format!("{head}{rest}set = {{ recods = 5 }}\n"), "s.toml:10: unknown field `recods`"),
-        (format!("{head}seeds = 0\n{rest}"), "s.toml: figure.seeds = 0: allowed are 1 to 1000"),
+        (format!("{head}seeds = 0\n{rest}"), "s.toml: figure.seeds = 0: must be 1 to 1000"),
         (format!("{head}published = 'no.csv'\n{rest}"), "no.csv: cannot be read"),
         (head.to_owned(), "s.toml:1: missing field `pool`"),
     ] {

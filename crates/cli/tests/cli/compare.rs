@@ -247,13 +247,13 @@ fn a_tiny_comparison_by_a_published_method_is_as_it_was() {
     for (arguments, error) in [
         (
             &["--set", "compare.published.fabrics.cxl.runs=idle"][..],
-            "--set: compare.published.fabrics.cxl.runs = 'idle': allowed are edm, ",
+            "--set: compare.published.fabrics.cxl.runs = 'idle': must be one of edm, ",
         ),
         (&["--method", "published"][..], "--method published: compare.published.fabrics.raw-eth"),
         (&["--set", "compare.published.stop=soon"], "--set: compare.published.stop = 'soon': "),
         (
             &["--set", "compare.published.fabrics.edm.write_slots=[1]"],
-            "--set: compare.published.fabrics.edm.write_slots = [1]: allowed are [slots, ",
+            "--set: compare.published.fabrics.edm.write_slots = [1]: must be [slots, ",
         ),
     ] {
         let called = call(folder.path(), &[&["compare", "tiny.toml"], arguments].concat());
@@ -312,7 +312,7 @@ fn bad_comparisons_are_one_line() {
         (
             String::new(),
             &["compare", "plain.toml"][..],
-            "--fabrics is not set, and the scenario has no table [compare]: allowed are names",
+            "--fabrics is not set, and the scenario has no table [compare]: must be names",
         ),
         (replaced("'cxl'", "'emd'"), &["compare", "c.toml"], "c.toml:6: compare.fabrics = ['edm'"),
         (
@@ -328,7 +328,7 @@ fn bad_comparisons_are_one_line() {
         (
             replaced("values.csv", "tiny.toml"),
             &["compare", "c.toml"],
-            "tiny.toml: header [fabric]: allowed are experiment,point",
+            "tiny.toml: header [fabric]: must be experiment,point",
         ),
         (
             String::from(TINY),
@@ -338,7 +338,7 @@ fn bad_comparisons_are_one_line() {
         (
             String::from(TINY),
             &["compare", "c.toml", "--set", "compare.fabrics=['emd']"],
-            "--set: compare.fabrics = ['emd']: allowed are different names of edm, ",
+            "--set: compare.fabrics = ['emd']: must be different names of edm, ",
         ),
     ] {
         fs::write(folder.path().join("c.toml"), text).unwrap();

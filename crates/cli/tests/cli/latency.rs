@@ -139,8 +139,8 @@ fn the_budget_of_a_page_takes_no_other_arguments() {
     for (arguments, expected) in [
         (&["--ddc", "--fabric", "edm"][..], "cannot be used with"),
         (&["--switch-ns", "1"], "--ddc"),
-        (&["--format", "csv"], "--format csv without --ddc: allowed are table, json"),
-        (&["--ddc", "--inter-rack-m=-1"], "allowed are 0 to 1000000"),
+        (&["--format", "csv"], "--format csv without --ddc: must be one of table, json"),
+        (&["--ddc", "--inter-rack-m=-1"], "must be 0 to 1000000"),
     ] {
         let called = call(Path::new("."), &[&["latency"], arguments].concat());
         assert_eq!(called.code, 2, "{arguments:?}");

@@ -69,7 +69,7 @@ fn the_pages_module_counts_at_the_node_what_a_client_would_have_to_fetch() {
     let error = counts(&thread, Address(1 << 40), 8).unwrap_err();
     assert!(matches!(error, Error::Unmapped { address, .. } if address.0 == 1 << 40), "{error}");
     let error = thread.offload("histogram", region.address(), &[1], &[]).wait().unwrap_err();
-    let line = "offload `histogram`: allowed are an address and a length, eight octets each";
+    let line = "offload `histogram`: must be an address and a length, eight octets each";
     assert_eq!(error.to_string(), line);
     assert!(matches!(counts(&thread, region.address(), u64::MAX), Err(Error::Unmapped { .. })));
 }
@@ -133,7 +133,7 @@ fn a_tenant_that_may_loads_a_module_and_one_that_never_ends_is_stopped() {
     let stopped = |name: &str, units: u64| Error::OffloadStopped {
         name: name.to_owned(),
         why: Stop::Fuel,
-        problem: format!("allowed are {units} units"),
+        problem: format!("must take at most {units} units"),
     };
     let start = Address(4096);
     let ended = a.offload("endless", start, &[], &[]).wait();
@@ -172,11 +172,11 @@ fn modules_that_cannot_be_loaded_are_refused_in_a_line() {
         called.err
     };
     for (arguments, says) in [
-        (["--offload", "x"], "allowed is NAME=FILE"),
+        (["--offload", "x"], "must be NAME=FILE"),
         (["--offload", "x=none.wasm"], "error: offload \"x\": none.wasm: No such file"),
         (["--offload", "x=no.wasm"], "error: offload \"x\": "),
-        (["--offload", "a b=good.wasm"], "allowed are 1 to 64 of a-z"),
-        (["--offload", "chase=good.wasm"], "offload \"chase\": it is the node's own: allowed is"),
+        (["--offload", "a b=good.wasm"], "must be 1 to 64 of a-z"),
+        (["--offload", "chase=good.wasm"], "offload \"chase\": it is the node's own: must be"),
         (["--offload", "filter=good.wasm"], "offload \"filter\": it is the node's own"),
         (["--offload", "load=good.wasm"], "offload \"load\": it is the node's own"),
         (["--offload", "key-value=good.wasm"], "offload \"key-value\": it is the node's own"),
@@ -188,7 +188,7 @@ fn modules_that_cannot_be_loaded_are_refused_in_a_line() {
     assert_eq!(twice, "error: offload \"x\": it is given twice: each name must be given once\n");
     for (text, says) in [
         ("[offload.x]\nfile = \"none.wasm\"\n", "none.wasm: No such file"),
-        ("[offload.x]\nfile = \"good.wasm\"\ntenants = [\"c\"]\n", "tenant \"c\": allowed are"),
+        ("[offload.x]\nfile = \"good.wasm\"\ntenants = [\"c\"]\n", "tenant \"c\": must be"),
         ("[offload.chase]\nfile = \"good.wasm\"\n", "\"chase\": it is the node's own"),
         ("[offload.x]\nfuel = 3\n", "node.toml:2: unknown field `fuel`"),
     ] {

@@ -67,7 +67,7 @@ fn every_flag_is_in_the_reference_and_every_flag_there_exists() {
 fn every_figure_is_in_the_guide() {
     let guide = fs::read_to_string(root().join("docs/how-to/read-a-report.md")).unwrap();
     let told = call(Path::new("."), &["report", "--figure", "?"]).err;
-    let names = told.trim_end().split("allowed are ").nth(1).unwrap().split(", ");
+    let names = told.trim_end().split("must be one of ").nth(1).unwrap().split(", ");
     for name in names {
         assert!(guide.contains(&format!("| `{name}` |")), "{name}");
     }

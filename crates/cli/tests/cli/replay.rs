@@ -114,11 +114,11 @@ fn what_cannot_be_replayed_is_one_line_and_exit_code_2() {
     let cases: [(&[&str], &str); 8] = [
         (&["none"], "none: cannot be read: No such file or directory"),
         (&["text"], "text: not readable as Parquet: "),
-        (&["t.parquet", "--cluster", "16"], "allowed are multiples of 3"),
+        (&["t.parquet", "--cluster", "16"], "must be a multiple of 3"),
         (&["t.parquet", "--cluster", "18", "--scope", "rack"], "within 16 nodes of the rack"),
-        (&["t.parquet", "--fabric", "edm,nope"], "allowed are edm, raw-ethernet"),
+        (&["t.parquet", "--fabric", "edm,nope"], "must be one of edm, raw-ethernet"),
         (&["t.parquet", "--from-ms", "26"], "no access from 26000000 to 25000000 ns"),
-        (&["t.parquet", "--speed", "0"], "allowed are 0.000001 to 1000000"),
+        (&["t.parquet", "--speed", "0"], "must be 0.000001 to 1000000"),
         (&["t.parquet", "--set", "fabric.x=1"], "fabric.x: unknown key"),
     ];
     for (arguments, expected) in cases {

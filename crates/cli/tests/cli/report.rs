@@ -99,7 +99,7 @@ fn the_table_has_every_workload_on_every_fabric() {
 fn an_unknown_figure_is_told_the_known_ones() {
     let called = call(Path::new("."), &["report", "--figure", "nosuch"]);
     let start =
-        "error: invalid value 'nosuch' for '--figure <NAME>': allowed are slowdown-by-load, ";
+        "error: invalid value 'nosuch' for '--figure <NAME>': must be one of slowdown-by-load, ";
     assert!(called.err.starts_with(start), "{}", called.err);
     assert_eq!((called.code, called.err.lines().count()), (2, 1));
 }

@@ -48,7 +48,7 @@ fn a_node_on_a_ring_serves_what_pools_are_used_for() {
     // A second node needs another port.
     let taken = call(&root(), &[&["node"], &always[..], &["--ring", &place]].concat());
     assert_eq!((taken.code, taken.out.as_str()), (2, ""));
-    assert!(taken.err.contains("allowed is one that no other node has there"), "{}", taken.err);
+    assert!(taken.err.contains("must be one that no other node has there"), "{}", taken.err);
 }
 
 #[test]
@@ -97,8 +97,8 @@ fn what_a_ring_cannot_be_is_refused_in_a_line() {
         |ring: &str| call(&root(), &["node", "--memory", "1MiB", "--insecure", "--ring", ring]);
     for (ring, says) in [
         ("no-such-one", "interface `no-such-one`: there is none of that name"),
-        ("lo:0", "allowed is INTERFACE or INTERFACE:PORT, port 1 to 65535"),
-        ("lo/02:00:00:00:00:01", "allowed is INTERFACE or INTERFACE:PORT, port 1 to 65535"),
+        ("lo:0", "must be INTERFACE or INTERFACE:PORT, port 1 to 65535"),
+        ("lo/02:00:00:00:00:01", "must be INTERFACE or INTERFACE:PORT, port 1 to 65535"),
     ] {
         let refused = node(ring);
         assert_eq!((refused.code, refused.out.as_str()), (2, ""), "{ring}");

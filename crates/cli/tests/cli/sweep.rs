@@ -240,14 +240,14 @@ mod ended {
 #[test]
 fn bad_sweeps_are_one_line_and_leave_nothing() {
     for (text, line) in [
-        ("scenario = 'base.toml'\nseads = 2\n", "w.toml:2: seads: unknown key: allowed are "),
+        ("scenario = 'base.toml'\nseads = 2\n", "w.toml:2: seads: unknown key: must be one of "),
         (
             "scenario = 'base.toml'\n[vary]\nfabric.nods = [1]\n",
-            "w.toml:3: fabric.nods: unknown key: allowed are ",
+            "w.toml:3: fabric.nods: unknown key: must be one of ",
         ),
         (
             "scenario = 'base.toml'\n[vary]\nworkload.load = []\n",
-            "w.toml:3: vary.workload.load: an empty axis: allowed is at least one value\n",
+            "w.toml:3: vary.workload.load: an empty axis: must be at least one value\n",
         ),
         ("scenario = 'base.toml'\nfabrics = ['emd']\n", "w.toml:2: fabrics = ['emd']: allowed "),
         (
@@ -258,7 +258,7 @@ fn bad_sweeps_are_one_line_and_leave_nothing() {
         (
             "scenario = 'base.toml'\nseeds = 1000\n[vary]\nworkload.load = {from = 0.1, to = 0.9, \
              steps = 1000}\n",
-            "w.toml: 1000000 points: allowed are 1 to 100000",
+            "w.toml: 1000000 points: must be 1 to 100000",
         ),
     ] {
         let folder = folder(text);

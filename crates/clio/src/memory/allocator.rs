@@ -22,7 +22,7 @@ pub struct Allocated {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum AllocateError {
     /// The request was for zero bytes.
-    #[error("an allocation of 0 B: allowed are 1 B and more")]
+    #[error("an allocation of 0 B: must be at least 1 B")]
     Empty,
     /// Less memory is free. A retry can help once some is freed.
     #[error("no room: {free} B are free")]
@@ -31,7 +31,7 @@ pub enum AllocateError {
         free: u64,
     },
     /// The address is not the start of a page, or not an address.
-    #[error("address {at:#x}: allowed are multiples of {page_bytes} from that to 2^48")]
+    #[error("address {at:#x}: must be a multiple of {page_bytes} from that to 2^48")]
     BadAddress {
         /// The requested address.
         at: u64,

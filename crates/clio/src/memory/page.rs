@@ -81,7 +81,7 @@ pub struct MemoryConfig {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum MemoryConfigError {
     /// The size is not a whole number of pages, or too large for the page table.
-    #[error("memory of {} B: allowed are 1 to 2^32 whole pages of {page}", memory.0)]
+    #[error("memory of {} B: must be 1 to 2^32 whole pages of {page}", memory.0)]
     Memory {
         /// The requested size.
         memory: Bytes,
@@ -89,10 +89,10 @@ pub enum MemoryConfigError {
         page: PageSize,
     },
     /// The TLB cannot have this number of entries.
-    #[error("{0} TLB entries: allowed are powers of two from 4")]
+    #[error("{0} TLB entries: must be a power of two from 4")]
     TlbEntries(u32),
     /// The fault buffer is empty, so a fault would never find a page.
-    #[error("a fault buffer of 0 pages: allowed are 1 and more")]
+    #[error("a fault buffer of 0 pages: must be at least 1")]
     FaultBuffer,
 }
 

@@ -31,7 +31,7 @@ pub enum AccessError {
     #[error("an atomic must be at a multiple of 8")]
     Misaligned,
     /// The access has zero bytes or more than the maximum. A retry cannot help.
-    #[error("allowed are 1 to {ACCESS_BYTES_MAX} B")]
+    #[error("must be 1 to {ACCESS_BYTES_MAX} B")]
     Length,
     /// No page is ready for a first touch. A retry can help later.
     #[error("no page is ready yet")]

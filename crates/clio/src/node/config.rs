@@ -70,16 +70,16 @@ pub enum NodeConfigError {
     #[error(transparent)]
     Memory(#[from] MemoryConfigError),
     /// The epoch is [`Epoch::UNKNOWN`], which stands for a client that does not know it.
-    #[error("epoch 0: allowed are 1 and more")]
+    #[error("epoch 0: must be at least 1")]
     Epoch,
     /// The number of remembered requests is too small or not a power of two.
-    #[error("{0} recent requests: allowed are powers of two from {RECENT_WAYS}")]
+    #[error("{0} recent requests: must be a power of two from {RECENT_WAYS}")]
     RecentRequests(u32),
     /// The number of processes is zero.
-    #[error("0 processes: allowed are 1 to 65,535")]
+    #[error("0 processes: must be 1 to 65,535")]
     Processes,
     /// A request would be forgotten while copies of it may still arrive.
-    #[error("kept for {} ns: allowed is more than a life of {} ns", keep.0, lifetime.0)]
+    #[error("kept for {} ns: must be more than a life of {} ns", keep.0, lifetime.0)]
     Keep {
         /// Time that requests are remembered.
         keep: Ns,
@@ -87,7 +87,7 @@ pub enum NodeConfigError {
         lifetime: Ns,
     },
     /// The data of a packet would exceed the longest access.
-    #[error("{0} B of data in a packet: allowed are 64 to 65,000")]
+    #[error("{0} B of data in a packet: must be 64 to 65,000")]
     Data(u32),
 }
 

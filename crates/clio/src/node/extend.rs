@@ -159,7 +159,7 @@ pub(super) fn body(ended: Result<Vec<u8>, OffloadError>, room: usize) -> Ended {
     match ended {
         Ok(result) if result.len() <= room => Ok(tagged(ENDED_RESULT, &result)),
         Ok(result) => {
-            let problem = format!("a result of {} B: allowed are {room}", result.len());
+            let problem = format!("a result of {} B: must be at most {room}", result.len());
             line(&[ENDED_FAILED], &problem)
         }
         Err(OffloadError::Failed(problem)) => line(&[ENDED_FAILED], &problem),
@@ -244,7 +244,7 @@ fn pieces(address: Address, data: &[u8]) -> impl Iterator<Item = (Address, &[u8]
 }
 
 fn too_long(bytes: u64) -> OffloadError {
-    OffloadError::Failed(format!("{bytes} B at once: allowed are 1 to {READ_BYTES_MAX}"))
+    OffloadError::Failed(format!("{bytes} B at once: must be 1 to {READ_BYTES_MAX}"))
 }
 
 impl<B: AsRef<[u8]> + AsMut<[u8]>> View for Extended<'_, B> {

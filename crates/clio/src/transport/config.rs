@@ -36,20 +36,20 @@ pub struct ClientConfig {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum ClientConfigError {
     /// A datagram must hold a request with some data.
-    #[error("datagrams of {0} B: allowed are {least} to 65,507", least = DATAGRAM_BYTES_MIN)]
+    #[error("datagrams of {0} B: must be {least} to 65,507", least = DATAGRAM_BYTES_MIN)]
     Datagram(usize),
     /// The base must be a datagram's length, and at most the maximum.
-    #[error("datagrams of {0} B for certain: allowed are {DATAGRAM_BYTES_MIN} B to the longest")]
+    #[error("datagrams of {0} B for certain: must be {DATAGRAM_BYTES_MIN} B to the longest")]
     Base(usize),
     /// The window is zero, so no request could be in flight.
-    #[error("a window of 0: allowed are 1 and more")]
+    #[error("a window of 0: must be at least 1")]
     Window,
     /// The incast window is smaller than the answer to the longest request.
-    #[error("an incast window of {} B: allowed is a datagram and more", .0.0)]
+    #[error("an incast window of {} B: must be a datagram and more", .0.0)]
     Incast(Bytes),
     /// The minimum must be above zero and at most the maximum, and the maximum below the time to
     /// give up.
-    #[error("retries after {min:?} to {max:?}, for {give_up:?}: allowed is that they grow")]
+    #[error("retries after {min:?} to {max:?}, for {give_up:?}: must be that they grow")]
     Retry {
         /// The minimum time until a retry.
         min: Ns,

@@ -48,7 +48,7 @@ pub enum OperationError {
     #[error("the node was started anew, as epoch {}", .0.0)]
     Restarted(Epoch),
     /// The operation has zero bytes, or more than the maximum. A retry cannot help.
-    #[error("{0} B: allowed are 1 to 2^32 - 1")]
+    #[error("{0} B: must be 1 to 2^32 - 1")]
     Length(u64),
 }
 

@@ -80,7 +80,7 @@ impl Topology {
         if spines > rack_nodes || !slots.is_multiple_of(rack_nodes.into()) {
             let problem = format!(
                 "with fabric.leaf_spine.rack_nodes = {rack_nodes} a leaf's links have no rate: \
-                 allowed are at most as many spines as nodes of a rack, a block of whose links \
+                 must be at most as many spines as nodes of a rack, a block of whose links \
                  takes whole picoseconds"
             );
             return Err(table.error("spines", problem));

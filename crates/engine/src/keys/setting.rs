@@ -50,17 +50,17 @@ impl FromStr for Setting {
     fn from_str(text: &str) -> Result<Setting, SettingError> {
         let error = |problem: &str| Err(SettingError(format!("{}: {problem}", found(text))));
         let Some((key, value)) = text.split_once('=') else {
-            return error("allowed are KEY=VALUE, such as fabric.nodes=16");
+            return error("must be KEY=VALUE, such as fabric.nodes=16");
         };
         let (key, value) = (key.trim(), value.trim());
         let is_name = |part: &str| {
             !part.is_empty() && part.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
         };
         if !key.split('.').all(is_name) {
-            return error("allowed are keys with their tables, such as fabric.nodes=16");
+            return error("must be keys with their tables, such as fabric.nodes=16");
         }
         if value.contains(char::is_control) {
-            return error("allowed are values on one line");
+            return error("must be values on one line");
         }
         if value.is_empty() || is_toml(value) {
             return Ok(Setting { key: key.to_owned(), value: value.to_owned() });

@@ -274,12 +274,16 @@ impl<'s> Table<'s> {
         let Some(key) = first else { return Ok(()) };
         let name = found(&self.full(key.get_ref()));
         let allowed: Vec<&str> = known.iter().map(|(_, shown)| shown.as_str()).collect();
-        let problem = format!("{name}: unknown key: allowed are {}", allowed.join(", "));
+        let problem = format!("{name}: unknown key: must be one of {}", allowed.join(", "));
         Err(self.source.error(key.span().start, problem))
     }
 
     fn not_allowed(&self, key: &str, allowed: &str) -> InputError {
-        self.error(key, format!("allowed are {allowed}"))
+        // Choices are single words; a range is a phrase.
+        let mut choices = allowed.split(", ");
+        let is_list = allowed.contains(", ") && choices.all(|choice| !choice.contains(' '));
+        let one_of = if is_list { "one of " } else { "" };
+        self.error(key, format!("must be {one_of}{allowed}"))
     }
 
     fn full(&self, key: &str) -> String {

@@ -41,7 +41,7 @@ impl View for NodeView<'_> {
 
     fn allocate(&mut self, bytes: u64, permissions: Permissions) -> Result<Address, OffloadError> {
         if bytes == 0 {
-            return Err(OffloadError::failed("0 B: allowed are 1 and more"));
+            return Err(OffloadError::failed("0 B: must be at least 1"));
         }
         self.node.alloc(self.process, bytes, permissions).map_err(offload_error)
     }

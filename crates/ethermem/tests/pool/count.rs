@@ -132,6 +132,6 @@ fn a_url_within_a_url_is_refused_as_by_itself() {
     let schemes = [&COUNT, SCHEMES[0]];
     let refused = |url| Pool::open_among(&schemes, url).map(drop).unwrap_err().to_string();
     let within = refused("count:local:?memory_bytes=0");
-    assert_eq!(within, "parameter `memory_bytes`: `0`: allowed are 1 to 18446744073709551615");
-    assert_eq!(refused("count:udp://a:1"), "scheme `udp`: allowed are count:URL, local:");
+    assert_eq!(within, "parameter `memory_bytes`: `0`: must be 1 to 18446744073709551615");
+    assert_eq!(refused("count:udp://a:1"), "scheme `udp`: must be one of count:URL, local:");
 }

@@ -245,9 +245,9 @@ fn nodes_that_are_not_there_are_refused() {
     let pool = Pool::open("sim:edm?nodes=8&memory_nodes=3").unwrap();
     assert_eq!(pool.nodes(), (5, 3));
     let error = pool.thread_on(5).unwrap_err();
-    assert_eq!(error.to_string(), "node 5: allowed are compute nodes 0 to 4");
+    assert_eq!(error.to_string(), "node 5: must be compute nodes 0 to 4");
     let thread = pool.thread_on(4).unwrap();
     assert!(thread.fork_on(5).is_err());
     let error = thread.alloc_on(3, 8, RW).wait().unwrap_err();
-    assert_eq!(error.to_string(), "node 3: allowed are memory nodes 0 to 2");
+    assert_eq!(error.to_string(), "node 3: must be memory nodes 0 to 2");
 }

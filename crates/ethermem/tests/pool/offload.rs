@@ -154,6 +154,6 @@ fn an_application_brings_operations_of_its_own() {
         let sum = thread.offload("sum", start, &start.0.to_le_bytes(), &[]).wait().unwrap();
         assert_eq!(sum, 45_u64.to_le_bytes(), "{pool:?}");
         let error = thread.offload("summ", start, &[], &[]).wait().unwrap_err();
-        assert_eq!(error.to_string(), "offload `summ`: allowed are chase, filter, sum");
+        assert_eq!(error.to_string(), "offload `summ`: must be one of chase, filter, sum");
     }
 }

@@ -230,7 +230,7 @@ fn a_question_to_everybody_finds_one_node_and_names_several() {
     let several = two.open("both", "").unwrap_err();
     assert!(matches!(several, OpenError::NotAllowed { .. }));
     let says = format!(
-        "ring://both: several nodes answer; allowed is one of ring://both/{NODE}, \
+        "ring://both: several nodes answer; must be one of ring://both/{NODE}, \
          ring://both/{second_mac}"
     );
     assert_eq!(several.to_string(), says);
@@ -257,7 +257,7 @@ fn a_way_that_cannot_be_is_an_error_in_one_line() {
     );
     assert_eq!(refused("c0:7401"), "ring://c0:7401: no answer within 60 ms");
     two.client.ip("link set c0 mtu 500");
-    assert!(refused("c0").ends_with("an MTU of 500 B: allowed are 576 and more"));
+    assert!(refused("c0").ends_with("an MTU of 500 B: must be at least 576"));
     two.client.ip("link set c0 mtu 1500");
     two.client.ip("link set c0 down");
     assert_eq!(refused("c0"), "ring://c0: no answer within 60 ms: interface `c0` is down");
@@ -273,7 +273,7 @@ fn a_way_that_cannot_be_is_an_error_in_one_line() {
     let mut options = NodeOptions::in_clear(Bytes(1 << 20));
     options.listen.ring = Some("n0:7401".parse().unwrap());
     let in_clear = two.node.enter(|| ethermem_node::start(&options).map(drop)).unwrap_err();
-    assert!(in_clear.to_string().contains("allowed is the loopback interface"), "{in_clear}");
+    assert!(in_clear.to_string().contains("must be the loopback interface"), "{in_clear}");
 }
 
 /// A node in clear, which is allowed only on the loopback.

@@ -172,7 +172,7 @@ fn a_flood_of_answers_names_sixteen_nodes() {
     let Some(two) = Two::new("floods of answers", 1500) else { return };
     let strangers: Vec<Station> = (0..2000).map(stranger).collect();
     let error = among(&two, &strangers, "c0").unwrap_err();
-    assert!(error.starts_with("ring://c0: several nodes answer; allowed is one of "), "{error}");
+    assert!(error.starts_with("ring://c0: several nodes answer; must be one of "), "{error}");
     assert_eq!(error.matches("ring://c0/").count(), 16, "{error}");
 }
 

@@ -132,8 +132,8 @@ impl Request {
             return Err(Error::Request(format!("--experiment {name}: {problem}")));
         }
         if self.fabrics.is_empty() {
-            let problem = "--fabrics is not set, and the scenario has no table [compare]: allowed \
-                           are names such as edm,raw-ethernet";
+            let problem = "--fabrics is not set, and the scenario has no table [compare]: must be \
+                           names such as edm,raw-ethernet";
             return Err(Error::Request(problem.to_owned()));
         }
         self.one_point(runner)
@@ -170,7 +170,7 @@ impl Request {
         let known: Vec<&str> =
             comparison.experiments.iter().map(|experiment| experiment.name.as_str()).collect();
         if let Some(name) = self.experiments.iter().find(|name| !known.contains(&name.as_str())) {
-            let problem = format!("--experiment {name}: allowed are {}", known.join(", "));
+            let problem = format!("--experiment {name}: must be one of {}", known.join(", "));
             return Err(Error::Request(problem));
         }
         comparison.experiments.retain(|experiment| self.experiments.contains(&experiment.name));

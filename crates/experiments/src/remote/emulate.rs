@@ -115,7 +115,7 @@ impl Request {
             ([], [one]) => (Share::Of(0.25), &one.network),
             ([local], [one]) => (*local, &one.network),
             _ => {
-                let problem = "--once: allowed are one network and one --local";
+                let problem = "--once: must be one network and one --local";
                 return Err(Error::Request(problem.to_owned()));
             }
         };

@@ -62,13 +62,13 @@ impl std::str::FromStr for Share {
         if let Some(percent) = text.strip_suffix('%') {
             return match percent.parse::<f64>() {
                 Ok(percent) if (1.0..=100.0).contains(&percent) => Ok(Share::Of(percent / 100.0)),
-                _ => Err(format!("allowed is {ALLOWED}")),
+                _ => Err(format!("must be {ALLOWED}")),
             };
         }
         match text.parse::<ByteSize>() {
             Ok(ByteSize(bytes)) if bytes >= SMALLEST_BYTES => Ok(Share::Bytes(bytes)),
-            Ok(_) => Err("allowed are 1MiB and more".to_owned()),
-            Err(_) => Err(format!("allowed is {ALLOWED}")),
+            Ok(_) => Err("must be at least 1MiB".to_owned()),
+            Err(_) => Err(format!("must be {ALLOWED}")),
         }
     }
 }
@@ -81,8 +81,8 @@ impl std::str::FromStr for Share {
 pub fn held(text: &str) -> Result<u64, String> {
     match text.parse::<ByteSize>() {
         Ok(ByteSize(bytes)) if bytes >= SMALLEST_BYTES => Ok(bytes),
-        Ok(_) => Err("allowed are 1MiB and more".to_owned()),
-        Err(_) => Err("allowed is a size such as 64MiB".to_owned()),
+        Ok(_) => Err("must be at least 1MiB".to_owned()),
+        Err(_) => Err("must be a size such as 64MiB".to_owned()),
     }
 }
 

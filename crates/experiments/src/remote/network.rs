@@ -49,7 +49,7 @@ pub fn rate(text: &str) -> Result<f64, String> {
 fn between(text: &str, low: f64, high: f64) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(value) if (low..=high).contains(&value) => Ok(value),
-        _ => Err(format!("allowed are {low} to {high}")),
+        _ => Err(format!("must be {low} to {high}")),
     }
 }
 
@@ -72,7 +72,7 @@ impl Networks {
         let latencies = or(&self.latencies_us, &GRID_LATENCIES_US);
         if latencies.is_empty() {
             let allowed = "--latency-us, --latency-from or --grid";
-            return Err(Error::Request(format!("no network is named; allowed are {allowed}")));
+            return Err(Error::Request(format!("no network is named; must be one of {allowed}")));
         }
         let rates: Vec<Option<f64>> = or(&self.gbps, &GRID_GBPS).into_iter().map(Some).collect();
         let rates = if rates.is_empty() { vec![None] } else { rates };
@@ -109,7 +109,7 @@ pub(super) fn drawn(path: &Path, fabric: Option<&str>, seed: u64) -> Result<Trie
     }
     if times.is_empty() {
         let path = path.display();
-        return Err(Error::Request(format!("{path}: no reads of {name}: allowed is at least one")));
+        return Err(Error::Request(format!("{path}: no reads of {name}: must be at least one")));
     }
     let delay = Delay::Drawn { times, runs, seed };
     Ok(Tried { network: Network { name, delay }, latency_us: None, gbps: None })

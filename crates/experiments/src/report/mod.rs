@@ -197,6 +197,6 @@ fn entries<'r>(commands: &'r [String], results: &'r Results) -> Vec<Entry<'r>> {
 pub fn figure(name: &str) -> Result<&'static FigureEntry, String> {
     FIGURES.iter().find(|entry| entry.id == name).ok_or_else(|| {
         let names = FIGURES.map(|entry| entry.id);
-        format!("allowed are {}", names.join(", "))
+        format!("must be one of {}", names.join(", "))
     })
 }

@@ -29,7 +29,7 @@ impl Flow {
         let is_root = |folder: &&Path| folder.join(MARK).is_file();
         if let Some(folder) = given {
             let root = Some(folder).filter(is_root).map(Path::to_path_buf);
-            let said = format!("--rtl {}: no {MARK} there; allowed is", folder.display());
+            let said = format!("--rtl {}: no {MARK} there; must be", folder.display());
             return root
                 .map(|root| Flow { root })
                 .ok_or_else(|| Error::Request(format!("{said} the root of the repository")));
@@ -87,7 +87,7 @@ pub(crate) fn waves_file(given: Option<&Path>) -> Result<Option<PathBuf>, Error>
     let Some(path) = given else { return Ok(None) };
     let refused = |error| {
         let said = format!("--fst {}: {error}", path.display());
-        Error::Request(format!("{said}; allowed is a file that can be written"))
+        Error::Request(format!("{said}; must be a file that can be written"))
     };
     File::create(path).map_err(refused)?;
     path.canonicalize().map(Some).map_err(refused)

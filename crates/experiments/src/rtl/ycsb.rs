@@ -245,7 +245,7 @@ fn percent(measured: f64, expected: f64) -> f64 {
 /// One line with what is allowed.
 pub fn workload(text: &str) -> Result<Workload, String> {
     let found = text.parse().ok().filter(|workload| WORKLOADS.contains(workload));
-    found.ok_or_else(|| "allowed are A, B, C and F".to_owned())
+    found.ok_or_else(|| "must be A, B, C and F".to_owned())
 }
 
 /// Parses a fraction from 0 to 1.
@@ -255,7 +255,7 @@ pub fn workload(text: &str) -> Result<Workload, String> {
 /// One line with what is allowed.
 pub fn share(text: &str) -> Result<f64, String> {
     let share = text.parse().ok().filter(|share| (0.0..=1.0).contains(share));
-    share.ok_or_else(|| "allowed is 0 to 1".to_owned())
+    share.ok_or_else(|| "must be 0 to 1".to_owned())
 }
 
 #[cfg(test)]

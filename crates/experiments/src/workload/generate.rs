@@ -36,7 +36,7 @@ impl Request {
     pub fn run(&self, runner: &Runner<'_>) -> Result<u64, Error> {
         let out = &self.out;
         let format = self.trace_format.or_else(|| TraceFormat::of_path(out)).ok_or_else(|| {
-            let problem = "its extension names no format: allowed are .csv, .parquet, or any with \
+            let problem = "its extension names no format: must be .csv, .parquet, or any with \
                            --trace-format";
             InputError::file(out, problem)
         })?;

@@ -66,7 +66,7 @@ impl Request {
     pub fn run(&self) -> Result<Shown, Error> {
         let scenario = self.scenario()?;
         let WorkloadConfig::Poisson(workload) = &scenario.workload else {
-            let problem = "its messages are a trace's: allowed is workload.kind = \"poisson\"";
+            let problem = "its messages are a trace's: must be workload.kind = \"poisson\"";
             return Err(InputError::file(Path::new(&self.workload), problem).into());
         };
         let offered = offered(&scenario)?.expect("a synthetic workload asks for something");
@@ -96,7 +96,7 @@ impl Request {
             return Ok(Scenario::load_with(Path::new(&self.workload), &changes, FABRIC_NAMES)?);
         }
         if built_in(&self.workload).is_none() && !Path::new(&self.workload).exists() {
-            let problem = format!("no such file: allowed are files and {}", names().join(", "));
+            let problem = format!("no such file: must be files and {}", names().join(", "));
             return Err(InputError::file(Path::new(&self.workload), problem).into());
         }
         let sizes = format!("workload.size_cdf={}", self.workload);

@@ -105,7 +105,7 @@ impl Parameters for ClioConfig {
         if config.retry_max < config.retry_min {
             let us = |at: Ps| at.as_ns_f64() / 1e3;
             let problem = format!(
-                "allowed are retry_min_us, {}, and more; {} is the default",
+                "must be at least retry_min_us, {}; {} is the default",
                 us(config.retry_min),
                 us(default.retry_max),
             );
@@ -123,7 +123,7 @@ impl Parameters for ClioConfig {
 
 fn tlb_entries(table: &Table<'_>, default: u32) -> Result<u32, InputError> {
     let read = |entries: &u64| (4..=65_536).contains(entries) && entries.is_power_of_two();
-    let entries = table.read("tlb_entries", default, "powers of two, 4 to 65536", |value| {
+    let entries = table.read("tlb_entries", default, "a power of two, 4 to 65536", |value| {
         as_integer(value).filter(read)
     })?;
     Ok(entries.map_or(default, |entries| entries as u32))

@@ -33,7 +33,7 @@ impl Parameters for EdmParameters {
         let chunk = table.read(
             "chunk_bytes",
             default.chunk.0,
-            &format!("multiples of 64 from {} to {}", CHUNK_BYTES.start(), CHUNK_BYTES.end()),
+            &format!("a multiple of 64 from {} to {}", CHUNK_BYTES.start(), CHUNK_BYTES.end()),
             |value| as_integer(value).filter(|b| CHUNK_BYTES.contains(b) && b.is_multiple_of(64)),
         )?;
         let config = EdmConfig {

@@ -75,7 +75,7 @@ pub(super) fn shared_bytes(
         Tier::Spine => "spine",
     };
     Err(format!(
-        "the headroom of the links into a {switch} takes {reserved} B of its {buffer}: allowed are \
+        "the headroom of the links into a {switch} takes {reserved} B of its {buffer}: must be \
          {least} or more"
     ))
 }

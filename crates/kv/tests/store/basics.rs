@@ -133,7 +133,7 @@ fn what_is_too_long_is_refused_by_its_length() {
             client.put(&key, &value).await.unwrap();
             assert!(client.read(&key).await.unwrap().expect("it is there").bytes == value);
             let error = client.put(&[0; KEY_BYTES_MAX + 1], b"").await.unwrap_err();
-            assert_eq!(error.to_string(), "a key of 8193 B: allowed are 0 to 8192");
+            assert_eq!(error.to_string(), "a key of 8193 B: must be 0 to 8192");
             let error = client.put(b"", &vec![0; VALUE_BYTES_MAX + 1]).await.unwrap_err();
             assert!(matches!(error, Error::ValueTooLong { .. }), "{error}");
             assert!(!error.is_retryable());
@@ -147,10 +147,10 @@ fn a_store_that_cannot_be_is_refused() {
     let pool = open("sim:edm?nodes=4");
     let create = |config| pool.run(Store::create(&pool, config)).map(|_| ()).unwrap_err();
     let error = create(Config { memory_nodes: Some(3), ..Config::default() });
-    assert_eq!(error.to_string(), "3 memory nodes: allowed are 1 to 2");
+    assert_eq!(error.to_string(), "3 memory nodes: must be 1 to 2");
     for buckets in [0, 1, 3, 1 << 31] {
         let error = create(Config { buckets, ..Config::default() });
-        let expected = format!("{buckets} buckets: allowed are powers of two, 2 to 2^30");
+        let expected = format!("{buckets} buckets: must be a power of two, 2 to 2^30");
         assert_eq!(error.to_string(), expected);
     }
 }

@@ -11,13 +11,13 @@ use crate::error::Failure;
 fn usable(data: &Bound<'_, PyAny>) -> PyResult<PyUntypedBuffer> {
     let buffer = PyUntypedBuffer::get(data).map_err(|error| {
         let is_scalar = error.is_instance_of::<PyBufferError>(data.py()) && dimensions(data) == 0;
-        let line = "a buffer of one value alone: allowed are arrays of one dimension or more";
+        let line = "a buffer of one value alone: must be an array of one dimension or more";
         if is_scalar { Failure::Input(line.to_owned()).into() } else { error }
     })?;
     let line = if !buffer.is_c_contiguous() {
-        "a buffer with gaps or in another order: allowed are C-contiguous ones"
+        "a buffer with gaps or in another order: must be C-contiguous"
     } else if has_objects(buffer.format().to_bytes()) {
-        "a buffer of Python's objects: allowed are those of numbers and bytes"
+        "a buffer of Python's objects: must be those of numbers and bytes"
     } else {
         return Ok(buffer);
     };
@@ -75,7 +75,7 @@ pub(crate) fn fill<R: Send>(
 ) -> PyResult<R> {
     let buffer = usable(data)?;
     if buffer.readonly() {
-        let line = "a buffer that cannot be written: allowed are writable ones";
+        let line = "a buffer that cannot be written: must be writable";
         return Err(Failure::Input(line.to_owned()).into());
     }
     if buffer.len_bytes() == 0 {

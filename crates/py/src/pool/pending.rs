@@ -90,7 +90,7 @@ impl Pending {
         if Arc::ptr_eq(&self.pool, pool) {
             return self.take();
         }
-        let line = "an operation of another pool is awaited: allowed are those of this one";
+        let line = "an operation of another pool is awaited: must be one of this pool";
         Err(PyRuntimeError::new_err(line))
     }
 

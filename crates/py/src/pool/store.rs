@@ -51,7 +51,7 @@ impl Store {
             "node" => Index::Node,
             "client" => Index::Client,
             other => {
-                let line = format!("index = '{other}': allowed are node, client");
+                let line = format!("index = '{other}': must be one of node, client");
                 return Err(Failure::Input(line).into());
             }
         };

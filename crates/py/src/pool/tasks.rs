@@ -118,7 +118,7 @@ fn resume(
     match sent {
         Ok(awaited) => {
             let pending = awaited.bind(py).cast::<Pending>().map_err(|_| {
-                PyTypeError::new_err("awaited is no operation: allowed are those of this pool")
+                PyTypeError::new_err("awaited is no operation: must be an operation of this pool")
             })?;
             Ok(Step::Awaits(pending.get().take_of(pool)?))
         }

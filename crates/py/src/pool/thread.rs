@@ -41,7 +41,7 @@ impl Thread {
 }
 
 pub(crate) fn permissions(bits: u8) -> PyResult<Permissions> {
-    let refused = || Failure::Input(format!("permissions = {bits}: allowed are 0 to 3"));
+    let refused = || Failure::Input(format!("permissions = {bits}: must be 0 to 3"));
     Ok(Permissions::from_bits(bits).ok_or_else(refused)?)
 }
 
@@ -132,8 +132,7 @@ impl Thread {
         let bytes = places.iter().fold(0_u64, |sum, (_, bytes)| sum.saturating_add(*bytes));
         let gather = |to: &mut [u8]| {
             if to.len() as u64 != bytes {
-                let line =
-                    format!("a buffer of {} B: allowed are {bytes}, as the places", to.len());
+                let line = format!("a buffer of {} B: must be {bytes}, as the places", to.len());
                 return Err(Failure::Input(line).into());
             }
             self.thread.gather_into(&segments(&places), to).map_err(raised)
@@ -179,7 +178,7 @@ impl Thread {
             "or" => RmwOperation::Or(operand),
             "xor" => RmwOperation::Xor(operand),
             other => {
-                let line = format!("operation = '{other}': allowed are add, swap, and, or, xor");
+                let line = format!("operation = '{other}': must be one of add, swap, and, or, xor");
                 return Err(Failure::Input(line).into());
             }
         };
@@ -290,7 +289,8 @@ impl Thread {
             "equal" => Comparison::Equal,
             "greater" => Comparison::Greater,
             other => {
-                let problem = format!("comparison = '{other}': allowed are less, equal, greater");
+                let problem =
+                    format!("comparison = '{other}': must be one of less, equal, greater");
                 return Err(Failure::Input(problem).into());
             }
         };

@@ -48,7 +48,7 @@ fn main() -> ExitCode {
     if let Some(name) = wanted.iter().find(|name| SECTIONS.iter().all(|(known, ..)| known != *name))
     {
         let known = SECTIONS.map(|(name, ..)| name).join(", ");
-        eprintln!("targets: no section {name}: allowed are {known}");
+        eprintln!("targets: no section {name}: must be one of {known}");
         return ExitCode::from(2);
     }
     let mut report = Report::default();

@@ -241,7 +241,7 @@ pub(crate) fn child(job: &str, fabric: &str) {
         SIMULATE => simulate(&case),
         SIMULATE_WAYS => simulate_ways(&case),
         FLOOR => bare_matching(&case),
-        other => panic!("{CHILD} {other}: allowed are {SIMULATE}, {SIMULATE_WAYS}, {FLOOR}"),
+        other => panic!("{CHILD} {other}: must be {SIMULATE}, {SIMULATE_WAYS}, {FLOOR}"),
     };
     println!("{}", serde_json::to_string(&sample).expect("a sample is plain data"));
 }

@@ -161,7 +161,7 @@ fn fabrics_of(table: &Table<'_>) -> Result<BTreeMap<&'static str, FabricMethod>,
     for name in table.values().into_iter().flat_map(DeTable::keys) {
         let name = name.get_ref().as_ref();
         let Some(fabric) = registry::find(name) else {
-            let allowed = format!("no fabric: allowed are {}", FABRIC_NAMES.join(", "));
+            let allowed = format!("no fabric: must be one of {}", FABRIC_NAMES.join(", "));
             return Err(table.error(name, allowed));
         };
         methods.insert(fabric.name, FabricMethod::read(&table.table(name)?)?);
@@ -174,9 +174,8 @@ impl FabricMethod {
         let settings = table.read("set", "nothing", "a list of KEY=VALUE", settings)?;
         let allowed = format!("[slots, slots per block of data], each 0 to {SLOTS_MAX}");
         let slots = |key: &str| table.read(key, "none", &allowed, slots);
-        let needed = |key: &str| {
-            slots(key)?.ok_or_else(|| table.error(key, format!("allowed are {allowed}")))
-        };
+        let needed =
+            |key: &str| slots(key)?.ok_or_else(|| table.error(key, format!("must be {allowed}")));
         let runs = table.read("runs", "itself", &FABRIC_NAMES.join(", "), |name| {
             registry::find(as_text(name)?).map(|fabric| fabric.name)
         })?;

@@ -213,7 +213,7 @@ impl<'s> Request<'s> {
             .map(|key| (key.span().start, key.get_ref().as_ref()))
             .collect();
         if names.is_empty() {
-            let problem = "compare.experiments is not set: allowed is at least one table";
+            let problem = "compare.experiments is not set: must be at least one table";
             return Err(InputError::file(self.source.file, problem));
         }
         // The table keeps its keys sorted.
@@ -238,12 +238,11 @@ impl<'s> Request<'s> {
         table.check_known()?;
         let (count, names) = (grid.count()?, names.unwrap_or_default());
         if published.count()? != count {
-            let problem = format!("not the {count} points of vary: allowed are as many");
+            let problem = format!("not the {count} points of vary: must be as many");
             return Err(table.error("vary_published", problem));
         }
         if count > POINTS_MAX || count != names.len() as u64 {
-            let most =
-                format!("vary has {count} points: allowed are as many names, 1 to {POINTS_MAX}");
+            let most = format!("vary has {count} points: must be as many names, 1 to {POINTS_MAX}");
             return Err(table.error("points", most));
         }
         let both = grid.combinations()?.into_iter().zip(published.combinations()?);
@@ -413,11 +412,11 @@ mod tests {
             ),
             (
                 format!("{BASE}{one}vary = {{ workload.load = [2.0] }}\n"),
-                "c.toml:7: workload.load = 2.0: allowed are ",
+                "c.toml:7: workload.load = 2.0: must be one of ",
             ),
             (
                 format!("{BASE}[compare.experiments.a]\npoints = ['x', 'x']\n"),
-                "c.toml:6: compare.experiments.a.points = ['x', 'x']: allowed are different",
+                "c.toml:6: compare.experiments.a.points = ['x', 'x']: must be different",
             ),
             (
                 format!("{BASE}{one}vary = {{ fabric.topology = ['leaf-spine'] }}\n"),

@@ -35,22 +35,20 @@ impl PublishedValues {
         let mut lines = (1_u64..).zip(text.lines()).filter(is_row);
         let head = lines.next().map_or("", |(_, line)| line);
         let Some(names) = head.strip_prefix("experiment,point,") else {
-            let problem = format!(
-                "header {}: allowed are experiment,point and names of fabrics",
-                found(head)
-            );
+            let problem =
+                format!("header {}: must be experiment,point and names of fabrics", found(head));
             return Err(InputError::file(file, problem));
         };
         let fabrics: Vec<String> = names.split(',').map(|name| name.trim().to_owned()).collect();
         if let Some(name) = fabrics.iter().find(|name| registry::find(name).is_none()) {
             let names = FABRIC_NAMES.join(", ");
-            let problem = format!("column {}: allowed are {names}", found(name));
+            let problem = format!("column {}: must be one of {names}", found(name));
             return Err(InputError::file(file, problem));
         }
         let rows = lines.map(|(number, line)| {
             Row::read(line, fabrics.len()).ok_or_else(|| {
                 let problem = format!(
-                    "{}: allowed are an experiment, a point and {} numbers over 0",
+                    "{}: must be an experiment, a point and {} numbers over 0",
                     found(line),
                     fabrics.len()
                 );
@@ -115,12 +113,12 @@ mod tests {
     #[test]
     fn what_is_no_table_of_values_is_refused_with_its_line() {
         for (text, error) in [
-            ("", "v.csv: header : allowed are experiment,point and names"),
-            ("experiment,point,emd\n", "v.csv: column emd: allowed are edm, "),
-            ("experiment,point,edm\n\na,b\n", "v.csv:3: a,b: allowed are "),
-            ("experiment,point,edm\na,b,1,2\n", "v.csv:2: a,b,1,2: allowed are "),
-            ("experiment,point,edm\na,b,0\n", "v.csv:2: a,b,0: allowed are "),
-            ("experiment,point,edm\na,b,nan\n", "v.csv:2: a,b,nan: allowed are "),
+            ("", "v.csv: header : must be experiment,point and names"),
+            ("experiment,point,emd\n", "v.csv: column emd: must be one of edm, "),
+            ("experiment,point,edm\n\na,b\n", "v.csv:3: a,b: must be one of "),
+            ("experiment,point,edm\na,b,1,2\n", "v.csv:2: a,b,1,2: must be one of "),
+            ("experiment,point,edm\na,b,0\n", "v.csv:2: a,b,0: must be one of "),
+            ("experiment,point,edm\na,b,nan\n", "v.csv:2: a,b,nan: must be one of "),
         ] {
             let found = load(text).unwrap_err();
             assert!(found.starts_with(error), "{text:?}: {found}");

@@ -91,7 +91,7 @@ fn poisson(
     let rmw_fraction = table.number("rmw_fraction", 0.0, 0.0..=1.0)?;
     if read_fraction + rmw_fraction > 1.0 + LOAD_SLACK {
         let problem = format!(
-            "with workload.read_fraction = {read_fraction} more than all messages: allowed is a \
+            "with workload.read_fraction = {read_fraction} more than all messages: must be a \
              sum of at most 1"
         );
         return Err(table.error("rmw_fraction", problem));
@@ -141,7 +141,7 @@ fn check_load(table: &Table<'_>, load: f64, background: f64) -> Result<(), Input
         return Ok(());
     }
     let problem = format!(
-        "with background.load = {background} more than a link carries: allowed is a sum of at \
+        "with background.load = {background} more than a link carries: must be a sum of at \
          most 1"
     );
     Err(table.error("load", problem))
@@ -163,7 +163,7 @@ fn sizes(table: &Table<'_>, folder: &Path) -> Result<SizeDistribution, InputErro
     }
     let built_in = built_in(&path).ok_or_else(|| {
         let names = built_in_names().join(", ");
-        table.error("size_cdf", format!("no such file: allowed are files and {names}"))
+        table.error("size_cdf", format!("no such file: must be files and {names}"))
     })?;
     table.only("size_application", "with a file of several applications", false)?;
     Ok(built_in)
@@ -177,7 +177,7 @@ fn trace(table: &Table<'_>, folder: &Path) -> Result<Option<TraceConfig>, InputE
     let Some(path) = path else { return Ok(None) };
     let path = folder.join(path);
     let format = format.or_else(|| TraceFormat::of_path(&path)).ok_or_else(|| {
-        let problem = "its extension names no format: allowed are .csv, .parquet, or any with \
+        let problem = "its extension names no format: must be .csv, .parquet, or any with \
                        workload.trace_format";
         table.error("trace", problem)
     })?;
@@ -207,7 +207,7 @@ pub(super) fn read_run(
     if warmup_fraction + cooldown_fraction >= 1.0 {
         let key =
             if table.has("cooldown_fraction") { "cooldown_fraction" } else { "warmup_fraction" };
-        let problem = "with the other end nothing is left to measure: allowed is a sum under 1";
+        let problem = "with the other end nothing is left to measure: must be a sum under 1";
         return Err(table.error(key, problem));
     }
     table.finish()?;

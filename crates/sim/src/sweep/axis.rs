@@ -74,10 +74,10 @@ fn collect(
                 continue;
             }
             DeValue::Array(list) if list.is_empty() => {
-                return Err(error("an empty axis: allowed is at least one value"));
+                return Err(error("an empty axis: must be at least one value"));
             }
             DeValue::Array(list) => Values::List(list.iter().map(|v| text_of(source, v)).collect()),
-            _ => return Err(error("allowed are a list [...] or a range {from, to, steps}")),
+            _ => return Err(error("must be a list [...] or a range {from, to, steps}")),
         };
         axes.push(Axis { key, offset, values });
     }
@@ -115,7 +115,7 @@ impl Axis {
             Values::Range(range) => (0..self.count()?).map(|step| range.value(step)).collect(),
         };
         match values.iter().enumerate().find(|(at, value)| values[..*at].contains(value)) {
-            Some((_, twice)) => Err(format!("{twice} stands twice: allowed is each value once")),
+            Some((_, twice)) => Err(format!("{twice} stands twice: must be given once")),
             None => Ok(values),
         }
     }
@@ -135,28 +135,28 @@ impl Range {
         for name in table.keys() {
             if !["from", "to", "steps", "scale"].contains(&name.get_ref().as_ref()) {
                 let name = ethermem_files::found(name.get_ref());
-                return Err(format!("{name}: unknown key: allowed are from, to, steps, scale"));
+                return Err(format!("{name}: unknown key: must be one of from, to, steps, scale"));
             }
         }
         let value = |key: &str| table.get(key).map(Spanned::get_ref);
         let end = |key: &str| {
             let number = value(key).and_then(as_number).filter(|number| number.is_finite());
-            number.ok_or_else(|| format!("{key}: allowed are numbers, 0 or more"))
+            number.ok_or_else(|| format!("{key}: must be a number, 0 or more"))
         };
         let (from, to) = (end("from")?, end("to")?);
         let logarithmic = match value("scale").map(as_text) {
             None | Some(Some("linear")) => false,
             Some(Some("log")) => true,
-            Some(_) => return Err("scale: allowed are \"linear\", \"log\"".to_owned()),
+            Some(_) => return Err("scale: must be one of \"linear\", \"log\"".to_owned()),
         };
         let least = if logarithmic { f64::MIN_POSITIVE } else { 0.0 };
         if !(least <= from && from < to && to <= INTEGER_MAX as f64) {
             let least = if logarithmic { "over 0" } else { "0 or more" };
-            return Err(format!("from, to: allowed are {least}, rising, at most 2^53"));
+            return Err(format!("from, to: must be {least}, rising, at most 2^53"));
         }
         let steps = value("steps").map(|steps| {
             let steps = as_integer(steps).filter(|steps| (2..=AXIS_VALUES_MAX).contains(steps));
-            steps.ok_or_else(|| format!("steps: allowed are 2 to {AXIS_VALUES_MAX}"))
+            steps.ok_or_else(|| format!("steps: must be 2 to {AXIS_VALUES_MAX}"))
         });
         let whole = ["from", "to"].iter().all(|key| value(key).and_then(as_integer).is_some());
         Ok(Range { from, to, steps: steps.transpose()?, logarithmic, whole })
@@ -250,20 +250,20 @@ mod tests {
     fn what_is_no_axis_is_refused_with_its_line() {
         for (text, error) in [
             ("\na.b = []", "s.toml:2: vary.a.b: an empty axis: "),
-            ("a = 3", "s.toml:1: vary.a: allowed are a list [...] or a range"),
+            ("a = 3", "s.toml:1: vary.a: must be a list [...] or a range"),
             ("a = {from = 1, to = 2, step = 3}", "s.toml:1: vary.a: step: unknown key: "),
-            ("a = {from = 2, to = 1, steps = 3}", "s.toml:1: vary.a: from, to: allowed are 0 or"),
+            ("a = {from = 2, to = 1, steps = 3}", "s.toml:1: vary.a: from, to: must be 0 or"),
             ("a = {from = 0, to = 1, steps = 3, scale = 'log'}", "s.toml:1: vary.a: from, to: "),
-            ("a = {from = 0, to = 1, steps = 1}", "s.toml:1: vary.a: steps: allowed are 2 to"),
-            ("a = {from = 0, steps = 2}", "s.toml:1: vary.a: to: allowed are numbers"),
-            ("a = {from = 0, to = inf, steps = 2}", "s.toml:1: vary.a: to: allowed are numbers"),
-            ("a = {from = 0, to = 1, scale = 'x'}", "s.toml:1: vary.a: scale: allowed are "),
+            ("a = {from = 0, to = 1, steps = 1}", "s.toml:1: vary.a: steps: must be 2 to"),
+            ("a = {from = 0, steps = 2}", "s.toml:1: vary.a: to: must be a number"),
+            ("a = {from = 0, to = inf, steps = 2}", "s.toml:1: vary.a: to: must be a number"),
+            ("a = {from = 0, to = 1, scale = 'x'}", "s.toml:1: vary.a: scale: must be one of "),
         ] {
             let found = axes(text).unwrap_err();
             assert!(found.starts_with(error), "{text}: {found}");
         }
         let twice = axes("a = {from = 1, to = 3, steps = 9}").unwrap()[0].values();
-        assert_eq!(twice.unwrap_err(), "1 stands twice: allowed is each value once");
+        assert_eq!(twice.unwrap_err(), "1 stands twice: must be given once");
         let open = axes("a = {from = 1, to = 3}").unwrap()[0].values();
         assert_eq!(open.unwrap_err(), "steps is not set: a grid needs it");
     }

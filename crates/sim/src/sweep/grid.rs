@@ -27,7 +27,7 @@ impl<'s> Grid<'s> {
     pub(crate) fn check_settings(&self, settings: &[Setting]) -> Result<(), InputError> {
         let both = |axis: &&Axis| settings.iter().any(|setting| setting.key() == axis.key);
         match self.axes.iter().find(both) {
-            Some(axis) => Err(self.refuse(axis, "--set sets it too: allowed is one of the two")),
+            Some(axis) => Err(self.refuse(axis, "--set sets it too: must be one of the two")),
             None => Ok(()),
         }
     }

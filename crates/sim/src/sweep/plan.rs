@@ -118,7 +118,7 @@ impl<'s> Request<'s> {
             as_text(value).filter(|path| !path.is_empty()).map(PathBuf::from)
         })?;
         let path = path.ok_or_else(|| {
-            root.error("scenario", "allowed is the file of the scenario that is varied")
+            root.error("scenario", "must be the file of the scenario that is varied")
         })?;
         let fabrics = root.read("fabrics", "the scenario's", &fabrics_allowed(), fabric_list)?;
         let seeds = root.read("seeds", 1, "1 to 1000, or a list of different seeds", seeds)?;
@@ -150,7 +150,7 @@ impl<'s> Request<'s> {
         }
         for axis in &self.grid.axes {
             if axis.key == "run.seed" {
-                return Err(self.grid.refuse(axis, "allowed are seeds = [...], outside [vary]"));
+                return Err(self.grid.refuse(axis, "must be seeds = [...], outside [vary]"));
             }
             if self.samples.is_some() && axis.has_steps() {
                 return Err(self
@@ -179,7 +179,7 @@ impl<'s> Request<'s> {
             return Ok(());
         }
         let counted = if points == u64::MAX { "2^64 or more".into() } else { points.to_string() };
-        let problem = format!("{counted} points: allowed are 1 to {POINTS_MAX}");
+        let problem = format!("{counted} points: must be 1 to {POINTS_MAX}");
         Err(InputError::file(self.file, problem))
     }
 
@@ -301,22 +301,22 @@ mod tests {
     fn bad_sweeps_are_one_line_with_the_place() {
         let base = "scenario = 'base.toml'\n";
         for (text, error) in [
-            ("[vary]\n", "w.toml: scenario is not set: allowed is "),
+            ("[vary]\n", "w.toml: scenario is not set: must be one of "),
             ("scenario = 'gone.toml'\n", "gone.toml: cannot be read: "),
-            ("scenario = 'base.toml'\nseads = 1\n", "w.toml:2: seads: unknown key: allowed are "),
+            ("scenario = 'base.toml'\nseads = 1\n", "w.toml:2: seads: unknown key: must be one"),
             ("scenario = ", "w.toml:1: not TOML: "),
             (&format!("{base}fabrics = ['edm', 'emd']"), "w.toml:2: fabrics = ['edm', 'emd']: "),
-            (&format!("{base}fabrics = []"), "w.toml:2: fabrics = []: allowed are "),
-            (&format!("{base}seeds = [1, 1]"), "w.toml:2: seeds = [1, 1]: allowed are "),
+            (&format!("{base}fabrics = []"), "w.toml:2: fabrics = []: must be one of "),
+            (&format!("{base}seeds = [1, 1]"), "w.toml:2: seeds = [1, 1]: must be one of "),
             (&format!("{base}sample_seed = 1"), "w.toml:2: sample_seed = 1: it changes nothing"),
             (&format!("{base}samples = 3"), "w.toml: samples: nothing is varied"),
             (&format!("{base}[vary]\nfabric.nods = [3]"), "w.toml:3: fabric.nods: unknown key: "),
             (
                 &format!("{base}[vary]\nfabric.nodes = [2, 1]"),
-                "w.toml:3: fabric.nodes = 1: allowed are 2 to 512",
+                "w.toml:3: fabric.nodes = 1: must be 2 to 512",
             ),
             (&format!("{base}[vary]\nfabric.nodes = []"), "w.toml:3: vary.fabric.nodes: an empty"),
-            (&format!("{base}[vary]\nrun.seed = [1]"), "w.toml:3: vary.run.seed: allowed are "),
+            (&format!("{base}[vary]\nrun.seed = [1]"), "w.toml:3: vary.run.seed: must be one of "),
             (
                 &format!("{base}[vary]\nfabric.topology = ['leaf-spine']"),
                 "w.toml: fabric edm runs on fabric.topology = \"single-switch\" alone",
@@ -326,7 +326,7 @@ mod tests {
                     "{base}seeds = 100\n[vary]\nworkload.load = {{from = 0.1, to = 0.9, steps = \
                      5000}}"
                 ),
-                "w.toml: 500000 points: allowed are 1 to 100000",
+                "w.toml: 500000 points: must be 1 to 100000",
             ),
         ] {
             let found = load(text).map(|sweep| sweep.points.len()).unwrap_err();

@@ -58,7 +58,7 @@ impl Session {
     /// [`SessionError`] as [`Sweep::load`] and [`Journal::open`]; when `out` is no name of a file.
     pub fn open(file: &Path, settings: &[Setting], out: &Path) -> Result<Session, SessionError> {
         let Some(name) = out.file_name().filter(|_| !out.exists() || out.is_file()) else {
-            let problem = "allowed is the name of a file, beside which the journal has room";
+            let problem = "must be the name of a file, beside which the journal has room";
             return Err(InputError::file(out, problem).into());
         };
         let sweep = Sweep::load(file, settings)?;

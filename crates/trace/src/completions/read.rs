@@ -53,11 +53,11 @@ impl<R: ChunkReader + 'static> CompletionTimes<R> {
         match input.note(VERSION_KEY) {
             Some(VERSION) => {}
             Some(other) => {
-                return refuse(format!("{VERSION_KEY} = {}: allowed is {VERSION}", found(other)));
+                return refuse(format!("{VERSION_KEY} = {}: must be {VERSION}", found(other)));
             }
             None => {
                 return refuse(format!(
-                    "no {VERSION_KEY} in its metadata: allowed are files of `ethermem replay --out`"
+                    "no {VERSION_KEY} in its metadata: must be a file of `ethermem replay --out`"
                 ));
             }
         }
@@ -69,7 +69,7 @@ impl<R: ChunkReader + 'static> CompletionTimes<R> {
             Some(fabric) if fabrics.iter().any(|known| known == fabric) => fabric.to_owned(),
             Some(fabric) => {
                 let (fabric, listed) = (found(fabric), found(listed));
-                return refuse(format!("no fabric {fabric}: allowed are {listed}"));
+                return refuse(format!("no fabric {fabric}: must be {listed}"));
             }
         };
         let required = |name, allowed: &[Type]| input.required(name, allowed, NEEDED);
@@ -168,7 +168,7 @@ impl Format {
             return Ok(self.fabric.as_bytes() == name);
         }
         let (name, listed) = (String::from_utf8_lossy(name), self.fabrics.join(","));
-        Err(format!("fabric = {}: allowed are {}", found(&name), found(&listed)))
+        Err(format!("fabric = {}: must be {}", found(&name), found(&listed)))
     }
 }
 
@@ -189,11 +189,11 @@ fn doubles(name: &str, column: &mut ColumnReader) -> Result<Vec<f64>, BatchError
 fn ps(name: &str, ns: f64) -> Result<Ps, String> {
     Ps::from_ns_f64(ns)
         .filter(|time| time.0 <= PS_MAX)
-        .ok_or_else(|| format!("{name} = {ns}: allowed are 0 to {} ns", Ps(PS_MAX).as_ns_f64()))
+        .ok_or_else(|| format!("{name} = {ns}: must be 0 to {} ns", Ps(PS_MAX).as_ns_f64()))
 }
 
 fn small(name: &str, value: i64) -> Result<u16, String> {
-    u16::try_from(value).map_err(|_| format!("{name} = {value}: allowed are 0 to {}", u16::MAX))
+    u16::try_from(value).map_err(|_| format!("{name} = {value}: must be 0 to {}", u16::MAX))
 }
 
 fn size(bytes: i64) -> Result<Bytes, String> {
@@ -201,5 +201,5 @@ fn size(bytes: i64) -> Result<Bytes, String> {
     if (1..=ACCESS_BYTES_MAX).contains(&bytes) {
         return Ok(Bytes(bytes));
     }
-    Err(format!("bytes = {bytes}: allowed are 1 to {ACCESS_BYTES_MAX}"))
+    Err(format!("bytes = {bytes}: must be 1 to {ACCESS_BYTES_MAX}"))
 }

@@ -27,7 +27,7 @@ pub struct RingPlace {
 
 /// The text is not a place.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("`{0}`: allowed are INTERFACE[:PORT][/MAC], port 1 to 65535, as eth0/02:00:00:00:00:01")]
+#[error("`{0}`: must be INTERFACE[:PORT][/MAC], port 1 to 65535, as eth0/02:00:00:00:00:01")]
 pub struct NoRingPlace(String);
 
 impl FromStr for RingPlace {
@@ -72,13 +72,13 @@ pub enum RingError {
     #[error("interface `{0}`: it carries no Ethernet")]
     NotEthernet(String),
     /// The interface's MTU is too small.
-    #[error("interface `{0}`: an MTU of {1} B: allowed are {least} and more", least = MTU_MIN)]
+    #[error("interface `{0}`: an MTU of {1} B: must be at least {least}", least = MTU_MIN)]
     Mtu(String, usize),
     /// The interface's properties cannot be read.
     #[error("interface `{0}`: {1}")]
     Interface(String, io::Error),
     /// Another node has the port.
-    #[error("interface `{0}`: port {1}: {2}; allowed is one that no other node has there")]
+    #[error("interface `{0}`: port {1}: {2}; must be one that no other node has there")]
     Taken(String, u16, io::Error),
     /// The ring cannot be opened on the interface.
     #[error(transparent)]
@@ -96,7 +96,7 @@ pub enum RingError {
     #[error("{0} is this machine itself: its nodes are reached over `lo`")]
     Itself(Mac),
     /// Several nodes answered.
-    #[error("several nodes answer; allowed is one of {}", list(.0))]
+    #[error("several nodes answer; must be one of {}", list(.0))]
     Several(Vec<RingPlace>),
 }
 
@@ -182,7 +182,7 @@ mod tests {
             let refused = with_room(Interface { mtu, ..lo.clone() }).err();
             assert_eq!(refused.is_none(), good, "{mtu}");
             let told = refused.map(|error| error.to_string());
-            let expected = format!("interface `lo`: an MTU of {mtu} B: allowed are 576 and more");
+            let expected = format!("interface `lo`: an MTU of {mtu} B: must be at least 576");
             assert_eq!(told, (!good).then_some(expected));
         }
     }
@@ -192,7 +192,7 @@ mod tests {
         let places = ["lo:7401", "eth0/02:00:00:00:00:01"].map(|place| place.parse().unwrap());
         assert_eq!(
             RingError::Several(places.to_vec()).to_string(),
-            "several nodes answer; allowed is one of ring://lo:7401, ring://eth0/02:00:00:00:00:01"
+            "several nodes answer; must be one of ring://lo:7401, ring://eth0/02:00:00:00:00:01"
         );
     }
 

@@ -30,7 +30,7 @@ pub enum KeyFileError {
     #[error("{0}: is there already, and a key that is lost cannot be had again")]
     Exists(PathBuf),
     /// The file's mode lets other users of the machine read the key.
-    #[error("{0}: mode {1:04o} lets everybody read the key: allowed is none for others, as 0600")]
+    #[error("{0}: mode {1:04o} lets everybody read the key: must be none for others, as 0600")]
     Open(PathBuf, u32),
     /// The file is not a key file.
     #[error("{0}: {1}")]
@@ -105,11 +105,11 @@ impl KeyFile {
 
     /// Parses the text. The error never quotes the text, which may be a key.
     fn parse(text: &str) -> Result<KeyFile, String> {
-        let what = "it is no key file: allowed are tenant (0 to 65535) and key_hex (64 digits)";
+        let what = "it is no key file: must be tenant (0 to 65535) and key_hex (64 digits)";
         let (tenant, key_hex) = fields(text).ok_or_else(|| what.to_owned())?;
         let mut key = [0; KEY_BYTES];
         let decoded = hex::decode_to_slice(&key_hex, &mut key);
-        decoded.map_err(|_| format!("key_hex: allowed are {} hex digits", 2 * KEY_BYTES))?;
+        decoded.map_err(|_| format!("key_hex: must be {} hex digits", 2 * KEY_BYTES))?;
         Ok(KeyFile { tenant, key: TenantKey(key) })
     }
 }

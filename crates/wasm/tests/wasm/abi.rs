@@ -133,5 +133,5 @@ fn accesses_take_fuel_for_what_they_cost() {
     let Err(OffloadError::Stopped { why, problem }) = bench.call(&[]) else {
         panic!("it never ends");
     };
-    assert_eq!((why, problem.as_str()), (Stop::Fuel, "allowed are 1000000 units"));
+    assert_eq!((why, problem.as_str()), (Stop::Fuel, "must take at most 1000000 units"));
 }

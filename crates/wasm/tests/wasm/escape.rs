@@ -75,7 +75,7 @@ fn pointers_that_it_hands_out_are_its_own() {
     }
     let result =
         "(loop $more (call $result (i32.const 0) (i32.const 60000)) (br $more)) (i32.const 0)";
-    assert_eq!(stopped(&text(result)), (Stop::Trap, "result: allowed are 65000 B".to_owned()));
+    assert_eq!(stopped(&text(result)), (Stop::Trap, "result: must be 65000 B".to_owned()));
 }
 
 #[test]
@@ -125,7 +125,7 @@ fn it_has_no_more_memory_than_it_may() {
     ] {
         let (why, problem) = stopped(&text_with(fields, &format!("{code} (i32.const 0)")));
         assert_eq!(why, Stop::Memory, "{code}: {problem}");
-        assert!(problem.ends_with("B of memory: allowed are 1048576"), "{problem}");
+        assert!(problem.ends_with("B of memory: must be 1048576"), "{problem}");
     }
     let bench = Bench::with(
         &text(

@@ -163,7 +163,7 @@ fn modules_that_are_not_allowed_are_refused_with_the_reason() {
         );
         let error = refused_text(&text);
         assert!(matches!(error, LoadError::Imports(_)), "{error}");
-        assert!(error.to_string().ends_with("allowed are the imports from `ethermem`"), "{error}");
+        assert!(error.to_string().ends_with("must be the imports from `ethermem`"), "{error}");
     }
     let kind =
         "(module (import \"ethermem\" \"read\" (func (param i32))) (memory (export \"memory\") 1)

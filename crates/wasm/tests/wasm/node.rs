@@ -188,9 +188,9 @@ fn a_tenants_limits_count_where_they_are_less() {
     let fuel = ("fuel", "(loop $e (br $e)) (i32.const 0)", ModuleOptions::default());
     let memory = ("memory", "(drop (memory.grow (i32.const 1))) (i32.const 0)", fuel.2);
     let mut bench = Bench::with(quota, &[fuel, memory]);
-    let line = [&[ENDED_STOPPED, 1], &b"allowed are 30000 units"[..]].concat();
+    let line = [&[ENDED_STOPPED, 1], &b"must take at most 30000 units"[..]].concat();
     assert_eq!(bench.call("fuel", &[]), Answer::Bytes(line));
-    let line = [&[ENDED_STOPPED, 2], &b"131072 B of memory: allowed are 65536"[..]].concat();
+    let line = [&[ENDED_STOPPED, 2], &b"131072 B of memory: must be 65536"[..]].concat();
     assert_eq!(bench.call("memory", &[]), Answer::Bytes(line));
     let arguments = Load { start: Address(4096), bytes: 8, own_space: false, name: "x".to_owned() };
     let line = b"the tenant may bring no operations to the node";
@@ -278,13 +278,13 @@ fn a_tenant_that_may_brings_modules_for_itself_alone() {
     }
     for (load, line) in [
         (load("third", whole), "the tenant may bring 2 operations to the node"),
-        (load("theirs", whole), "\"theirs\" is the node's own: allowed is another name"),
-        (load("given", whole), "\"given\" is the node's own: allowed is another name"),
-        (load("given", 0), "\"given\" is the node's own: allowed is another name"),
-        (load("load", 0), "\"load\" is the node's own: allowed is another name"),
+        (load("theirs", whole), "\"theirs\" is the node's own: must be another name"),
+        (load("given", whole), "\"given\" is the node's own: must be another name"),
+        (load("given", 0), "\"given\" is the node's own: must be another name"),
+        (load("load", 0), "\"load\" is the node's own: must be another name"),
         (load("none", 0), "\"none\" is not loaded"),
-        (load("a b", whole), "name \"a b\": allowed are 1 to 64 of a-z, A-Z, 0-9, -, _ and ."),
-        (load("mine", 2 << 20), "2097152 B: allowed are 1 to 1048576"),
+        (load("a b", whole), "name \"a b\": must be 1 to 64 of a-z, A-Z, 0-9, -, _ and ."),
+        (load("mine", 2 << 20), "2097152 B: must be 1 to 1048576"),
     ] {
         assert_eq!(bench.call(Load::NAME, &load.encode()), failed(line));
     }
@@ -296,7 +296,7 @@ fn a_tenant_that_may_brings_modules_for_itself_alone() {
     let unmapped = refused(ClioStatus::Unmapped, at + PAGE);
     assert_eq!(bench.call(Load::NAME, &beyond), unmapped);
     for broken in [&[][..], &[0; 15], &[9; 16], &[0xff; 40]] {
-        let allowed = "allowed are an address, a length, 0 or 1, and a name";
+        let allowed = "must be an address, a length, 0 or 1, and a name";
         assert_eq!(bench.call(Load::NAME, broken), failed(allowed));
     }
     // The failed load has changed nothing.

@@ -94,10 +94,10 @@ pub enum EnvelopeError {
         least: usize,
     },
     /// The version of the format is not [`VERSION`].
-    #[error("version {0}: allowed is {VERSION}")]
+    #[error("version {0}: must be {VERSION}")]
     Version(u8),
     /// The number of the protection is not assigned.
-    #[error("protection {0}: allowed are 0, 1 and 2")]
+    #[error("protection {0}: must be 0, 1 and 2")]
     Protection(u8),
     /// The CRC does not match the octets. The envelope may be wrong as well: it is good for a hint
     /// only.

@@ -74,7 +74,7 @@ impl core::fmt::Display for Mac {
 
 /// A text that is not a MAC address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-#[error("allowed are six octets in hexadecimal, as in 02:00:00:00:00:01")]
+#[error("must be six octets in hexadecimal, as in 02:00:00:00:00:01")]
 pub struct NoMac;
 
 impl core::str::FromStr for Mac {
@@ -159,13 +159,13 @@ pub enum FrameError {
     #[error("from {0}, which is no address of one station")]
     Source(Mac),
     /// The number of the kind is not assigned.
-    #[error("kind {0}: allowed are 0 to 3")]
+    #[error("kind {0}: must be 0 to 3")]
     Kind(u8),
     /// A field that must be zero is not, or lengths contradict each other.
     #[error("lengths that contradict each other")]
     Contradiction,
     /// The sender accepts only frames that are shorter than [`CARRIES_MIN`] allows.
-    #[error("frames to its sender carry {0} B: allowed are {CARRIES_MIN} and more")]
+    #[error("frames to its sender carry {0} B: must be at least {CARRIES_MIN}")]
     Carries(u16),
 }
 

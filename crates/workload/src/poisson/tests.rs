@@ -185,5 +185,5 @@ fn a_load_that_would_take_days_is_refused() {
     let config = PoissonConfig { load: 1e-12, ..config(Pattern::AllToAll) };
     let error = Poisson::new(&config, NODES, link(), 1, &blocks).expect_err("400,000 messages");
     assert!(error.0.starts_with("workload.load = 0.000000000001: the messages"), "{error}");
-    assert!(error.0.ends_with("h: allowed are 40 h"), "{error}");
+    assert!(error.0.ends_with("h: must be at most 40 h"), "{error}");
 }

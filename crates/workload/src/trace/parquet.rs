@@ -53,7 +53,7 @@ impl<R: ChunkReader + 'static> ParquetTrace<R> {
     /// The messages of `input` in a network of `nodes`.
     pub(super) fn of(input: ParquetInput<R>, nodes: u16) -> Result<ParquetTrace<R>, InputError> {
         if input.rows().is_none_or(|rows| rows == 0) {
-            let problem = "no message: allowed are one or more rows";
+            let problem = "no message: must be one or more rows";
             return Err(InputError::file(input.path(), problem));
         }
         let required = |name, allowed: &[Type]| input.required(name, allowed, NEEDED);
@@ -166,6 +166,6 @@ impl Arrivals {
             }
             Arrivals::FloatNs(times) => (Ps::from_ns_f64(times[index]), &times[index]),
         };
-        time.ok_or_else(|| format!("arrival_ns = {found}: allowed are numbers from 0"))
+        time.ok_or_else(|| format!("arrival_ns = {found}: must be a number from 0"))
     }
 }

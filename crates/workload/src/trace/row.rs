@@ -42,7 +42,7 @@ impl RowChecker {
         let compute = self.node("compute", row.compute)?;
         let memory = self.node("memory", row.memory)?;
         if compute == memory {
-            return Err(format!("compute = memory = {compute}: allowed are two different nodes"));
+            return Err(format!("compute = memory = {compute}: must be two different nodes"));
         }
         let bytes_max = match row.kind {
             Kind::Read | Kind::Write => MESSAGE_BYTES_MAX,
@@ -50,15 +50,15 @@ impl RowChecker {
         };
         if !(1..=bytes_max).contains(&row.bytes) {
             let (bytes, kind) = (row.bytes, row.kind.name());
-            return Err(format!("bytes = {bytes} of a {kind}: allowed are 1 to {bytes_max}"));
+            return Err(format!("bytes = {bytes} of a {kind}: must be 1 to {bytes_max}"));
         }
         if row.arrival < self.last_arrival {
             let (arrival, last) = (row.arrival, self.last_arrival);
-            return Err(format!("arrival {arrival} after {last}: allowed is none earlier"));
+            return Err(format!("arrival {arrival} after {last}: must not be earlier"));
         }
         if row.arrival.0 > ARRIVAL_PS_MAX {
             let (arrival, last) = (row.arrival, Ps(ARRIVAL_PS_MAX));
-            return Err(format!("arrival {arrival}: allowed are 0 to {last}"));
+            return Err(format!("arrival {arrival}: must be 0 to {last}"));
         }
         self.last_arrival = row.arrival;
         let index = self.next_index;
@@ -70,19 +70,19 @@ impl RowChecker {
     fn node(&self, name: &str, node: u64) -> Result<NodeIndex, String> {
         match NodeIndex::try_from(node) {
             Ok(node) if node < self.nodes => Ok(node),
-            _ => Err(format!("{name} = {node}: allowed are 0 to {}", self.nodes - 1)),
+            _ => Err(format!("{name} = {node}: must be 0 to {}", self.nodes - 1)),
         }
     }
 }
 
 pub(super) fn parse_integer(name: &str, text: &str) -> Result<u64, String> {
-    text.parse().map_err(|_| format!("{name} = {}: allowed are whole numbers", found(text)))
+    text.parse().map_err(|_| format!("{name} = {}: must be a whole number", found(text)))
 }
 
 pub(super) fn parse_kind(text: &str) -> Result<Kind, String> {
     Kind::ALL.into_iter().find(|kind| kind.name() == text).ok_or_else(|| {
         let names = Kind::ALL.map(Kind::name).join(", ");
-        format!("kind = {}: allowed are {names}", found(text))
+        format!("kind = {}: must be one of {names}", found(text))
     })
 }
 
@@ -90,7 +90,7 @@ pub(super) fn parse_kind(text: &str) -> Result<Kind, String> {
 /// decimals.
 pub(super) fn parse_ns(name: &str, text: &str) -> Result<Ps, String> {
     let time = decimal_ns(text).or_else(|| text.parse().ok().and_then(Ps::from_ns_f64));
-    time.ok_or_else(|| format!("{name} = {}: allowed are numbers from 0", found(text)))
+    time.ok_or_else(|| format!("{name} = {}: must be a number from 0", found(text)))
 }
 
 /// Parses digits with at most three behind the point, without a float of 53 bits in between.
@@ -125,25 +125,25 @@ mod tests {
     #[test]
     fn rows_that_no_network_can_carry_are_refused() {
         let cases = [
-            (Row { compute: 8, ..ROW }, "compute = 8: allowed are 0 to 7"),
-            (Row { memory: 65_536, ..ROW }, "memory = 65536: allowed are 0 to 7"),
-            (Row { compute: 7, ..ROW }, "compute = memory = 7: allowed are two different nodes"),
-            (Row { bytes: 0, ..ROW }, "bytes = 0 of a read: allowed are 1 to 1073741824"),
+            (Row { compute: 8, ..ROW }, "compute = 8: must be 0 to 7"),
+            (Row { memory: 65_536, ..ROW }, "memory = 65536: must be 0 to 7"),
+            (Row { compute: 7, ..ROW }, "compute = memory = 7: must be two different nodes"),
+            (Row { bytes: 0, ..ROW }, "bytes = 0 of a read: must be 1 to 1073741824"),
             (
                 Row { bytes: (1 << 30) + 1, ..ROW },
-                "bytes = 1073741825 of a read: allowed are 1 to 1073741824",
+                "bytes = 1073741825 of a read: must be 1 to 1073741824",
             ),
             (
                 Row { bytes: 9, kind: Kind::ReadModifyWrite, ..ROW },
-                "bytes = 9 of a rmw: allowed are 1 to 8",
+                "bytes = 9 of a rmw: must be 1 to 8",
             ),
             (
                 Row { arrival: Ps(4_999), ..ROW },
-                "arrival 4.999 ns after 5.000 ns: allowed is none earlier",
+                "arrival 4.999 ns after 5.000 ns: must not be earlier",
             ),
             (
                 Row { arrival: Ps((1 << 62) + 1), ..ROW },
-                "arrival 4611686018427387.905 ns: allowed are 0 to 4611686018427387.904 ns",
+                "arrival 4611686018427387.905 ns: must be 0 to 4611686018427387.904 ns",
             ),
         ];
         for (row, expected) in cases {
@@ -172,7 +172,7 @@ mod tests {
             assert_eq!(parse_ns("arrival_ns", text), Ok(Ps(ps)), "{text}");
         }
         for bad in ["", "x", "-1", ".", "1.2.3", "nan", "inf", "+", "99999999999999999999"] {
-            let expected = format!("arrival_ns = {bad}: allowed are numbers from 0");
+            let expected = format!("arrival_ns = {bad}: must be a number from 0");
             assert_eq!(parse_ns("arrival_ns", bad), Err(expected));
         }
     }

@@ -128,23 +128,23 @@ fn an_edm_artifact_read_moves_the_reply_and_a_write_the_data() {
 fn bad_csv_is_refused_with_its_line() {
     let header = "arrival_ps,kind,compute,memory,bytes\n";
     let cases = [
-        ("5,read,1,2", "t.csv:3: 5,read,1,2: 4 fields: allowed are 5, as in the header"),
-        ("5,read,1,2,64,", "t.csv:3: 5,read,1,2,64,: 6 fields: allowed are 5, as in the header"),
-        ("x,read,1,2,64", "t.csv:3: arrival_ps = x: allowed are whole numbers"),
-        ("5.5,read,1,2,64", "t.csv:3: arrival_ps = 5.5: allowed are whole numbers"),
-        ("5,get,1,2,64", "t.csv:3: kind = get: allowed are read, write, rmw"),
-        ("5,read,-1,2,64", "t.csv:3: compute = -1: allowed are whole numbers"),
-        ("5,read,1,8,64", "t.csv:3: memory = 8: allowed are 0 to 7"),
-        ("5,read,2,2,64", "t.csv:3: compute = memory = 2: allowed are two different nodes"),
-        ("5,read,1,2,0", "t.csv:3: bytes = 0 of a read: allowed are 1 to 1073741824"),
-        ("3,read,1,2,64", "t.csv:3: arrival 0.003 ns after 0.004 ns: allowed is none earlier"),
+        ("5,read,1,2", "t.csv:3: 5,read,1,2: 4 fields: must be 5, as in the header"),
+        ("5,read,1,2,64,", "t.csv:3: 5,read,1,2,64,: 6 fields: must be 5, as in the header"),
+        ("x,read,1,2,64", "t.csv:3: arrival_ps = x: must be a whole number"),
+        ("5.5,read,1,2,64", "t.csv:3: arrival_ps = 5.5: must be a whole number"),
+        ("5,get,1,2,64", "t.csv:3: kind = get: must be one of read, write, rmw"),
+        ("5,read,-1,2,64", "t.csv:3: compute = -1: must be a whole number"),
+        ("5,read,1,8,64", "t.csv:3: memory = 8: must be 0 to 7"),
+        ("5,read,2,2,64", "t.csv:3: compute = memory = 2: must be two different nodes"),
+        ("5,read,1,2,0", "t.csv:3: bytes = 0 of a read: must be 1 to 1073741824"),
+        ("3,read,1,2,64", "t.csv:3: arrival 0.003 ns after 0.004 ns: must not be earlier"),
     ];
     for (row, expected) in cases {
         let text = format!("{header}4,read,1,2,64\n{row}\n");
         assert_eq!(read_text(text.as_bytes(), TraceFormat::Csv), Err(expected.to_owned()));
     }
     let allowed =
-        "allowed is one with arrival_ps or arrival_ns, kind, compute, memory, bytes, each once";
+        "must be one with arrival_ps or arrival_ns, kind, compute, memory, bytes, each once";
     let twice = |text: &str| format!("t.csv:1: header {text}: {allowed}");
     let [two_sizes, two_arrivals] = [
         "arrival_ps,kind,compute,memory,bytes,bytes",
@@ -153,7 +153,7 @@ fn bad_csv_is_refused_with_its_line() {
     let cases = [
         ("", format!("t.csv: empty: {allowed}")),
         ("# only a comment\n", format!("t.csv: empty: {allowed}")),
-        (header, "t.csv: no message: allowed are one or more rows".to_owned()),
+        (header, "t.csv: no message: must be one or more rows".to_owned()),
         ("arrival,kind\n", format!("t.csv:1: header arrival,kind: {allowed}")),
         (two_sizes, twice(two_sizes)),
         (two_arrivals, twice(two_arrivals)),
@@ -166,19 +166,19 @@ fn bad_csv_is_refused_with_its_line() {
 #[test]
 fn a_bad_edm_artifact_is_refused_with_its_line() {
     let cases = [
-        ("", "t.csv: no message: allowed are one or more rows"),
-        ("0,2,1,2,8,64,0", "t.csv:1: type = 2: allowed are 1 (read) and 3 (write)"),
-        ("0,100,1,2,8,64,0", "t.csv:1: type = 100: allowed are 1 (read) and 3 (write)"),
+        ("", "t.csv: no message: must be one or more rows"),
+        ("0,2,1,2,8,64,0", "t.csv:1: type = 2: must be 1 (read) or 3 (write)"),
+        ("0,100,1,2,8,64,0", "t.csv:1: type = 100: must be 1 (read) or 3 (write)"),
         (
             "0,1,1,2,8,64",
-            "t.csv:1: 0,1,1,2,8,64: 6 fields: allowed are 7, \
+            "t.csv:1: 0,1,1,2,8,64: 6 fields: must be 7, \
              id,type,src,dst,bytes,reply_bytes,slot",
         ),
-        ("0,1,1,2,8,-1,0", "t.csv:1: reply_bytes = -1: allowed are whole numbers"),
-        ("0,3,1,2,0,-1,0", "t.csv:1: bytes = 0 of a write: allowed are 1 to 1073741824"),
+        ("0,1,1,2,8,-1,0", "t.csv:1: reply_bytes = -1: must be a whole number"),
+        ("0,3,1,2,0,-1,0", "t.csv:1: bytes = 0 of a write: must be 1 to 1073741824"),
         (
             "0,3,1,2,8,-1,18446744073709551615",
-            "t.csv:1: slot = 18446744073709551615: allowed are \
+            "t.csv:1: slot = 18446744073709551615: must be \
          53 days of slots",
         ),
         (
@@ -198,12 +198,12 @@ fn bad_parquet_is_refused_with_its_row() {
     let cases = [
         (
             message(2, 3, Kind::Read, 64),
-            "row 3: arrival 0.003 ns after 0.005 ns: allowed is none \
+            "row 3: arrival 0.003 ns after 0.005 ns: must not be \
          earlier",
         ),
         (
             Message { memory: 9, ..message(2, 5, Kind::Read, 64) },
-            "row 3: memory = 9: allowed are \
+            "row 3: memory = 9: must be \
          0 to 7",
         ),
     ];

@@ -95,7 +95,7 @@ impl<R: BufRead> TextTrace<R> {
     fn next_row(&mut self) -> Result<Option<Message>, InputError> {
         if !self.lines.advance()? {
             if self.checker.messages() == 0 {
-                let problem = "no message: allowed are one or more rows";
+                let problem = "no message: must be one or more rows";
                 return Err(InputError::file(self.lines.file(), problem));
             }
             return Ok(None);
@@ -122,7 +122,7 @@ impl<R: BufRead + Send> MessageSource for TextTrace<R> {
 
 const NEEDED: [&str; 6] = ["arrival_ps", "arrival_ns", "kind", "compute", "memory", "bytes"];
 const HEADER_ALLOWED: &str =
-    "allowed is one with arrival_ps or arrival_ns, kind, compute, memory, bytes, each once";
+    "must be one with arrival_ps or arrival_ns, kind, compute, memory, bytes, each once";
 
 impl Columns {
     fn of_header(header: &str) -> Result<Columns, String> {
@@ -164,7 +164,7 @@ impl Columns {
         }
         if count != self.count {
             let (row, allowed) = (found(text), self.count);
-            return Err(format!("{row}: {count} fields: allowed are {allowed}, as in the header"));
+            return Err(format!("{row}: {count} fields: must be {allowed}, as in the header"));
         }
         let arrival = if self.arrival_in_ns {
             parse_ns("arrival_ns", arrival)?
@@ -194,13 +194,13 @@ fn parse_edm_artifact(text: &str) -> Result<Row, String> {
         "3" => (Kind::Write, parse_integer("bytes", bytes)?),
         _ => {
             let kind = found(kind);
-            return Err(format!("type = {kind}: allowed are 1 (read) and 3 (write)"));
+            return Err(format!("type = {kind}: must be 1 (read) or 3 (write)"));
         }
     };
     let slots = parse_integer("slot", slot)?;
     let arrival = slots.checked_mul(EDM_ARTIFACT_SLOT.0).map(Ps);
     Ok(Row {
-        arrival: arrival.ok_or_else(|| format!("slot = {slots}: allowed are 53 days of slots"))?,
+        arrival: arrival.ok_or_else(|| format!("slot = {slots}: must be at most 53 days"))?,
         kind,
         compute: parse_integer("src", compute)?,
         memory: parse_integer("dst", memory)?,

@@ -313,7 +313,7 @@ pub(super) fn problem(status: ClioStatus, detail: u64) -> String {
         ClioStatus::Quota => format!("the tenant may not have more; {detail} are left"),
         ClioStatus::AddressTaken => "the address is in use there".to_owned(),
         ClioStatus::AddressOverflows => "its page table has no place for it".to_owned(),
-        ClioStatus::BadLength => format!("allowed are 1 to {detail} B"),
+        ClioStatus::BadLength => format!("must be 1 to {detail} B"),
         status => format!("{status:?}, {detail}"),
     }
 }

@@ -59,7 +59,7 @@ pub(super) fn config(url: &Url<'_>) -> Result<SimConfig, OpenError> {
     let memory_nodes = parameters.number("memory_nodes").map(|nodes| nodes as u16);
     let memory_nodes = memory_nodes.unwrap_or(nodes / 2);
     if memory_nodes >= nodes {
-        let problem = format!("{memory_nodes}: allowed are 1 to {} of {nodes} nodes", nodes - 1);
+        let problem = format!("{memory_nodes}: must be 1 to {} of {nodes} nodes", nodes - 1);
         return Err(OpenError::BadParameter { name: "memory_nodes".to_owned(), problem });
     }
     let memory_bytes = parameters.number("memory_bytes");

@@ -77,7 +77,7 @@ impl Kept {
             Some(None) => {}
             Some(Some(name)) => {
                 return Err(Error::Request(format!(
-                    "{} holds a study of another {name}: allowed are the same inputs, or another \
+                    "{} holds a study of another {name}: must be the same inputs, or another \
                      folder for --out",
                     path.display()
                 )));
@@ -101,7 +101,7 @@ impl Kept {
         let path = self.path(name);
         let refused = |problem: &dyn std::fmt::Display| {
             let path = path.display();
-            Error::Request(format!("{path}: {problem}; allowed is a file of this command, or none"))
+            Error::Request(format!("{path}: {problem}; must be a file of this command, or none"))
         };
         match std::fs::read_to_string(&path) {
             Ok(text) => serde_json::from_str(&text).map(Some).map_err(|error| refused(&error)),
@@ -166,7 +166,7 @@ mod tests {
         assert_eq!(again.unwrap(), 7);
         drop(kept);
         let refused = Kept::open(&path, &inputs(4)).err().map(|failure| format!("{failure:?}"));
-        assert!(refused.unwrap().contains("another --repeats: allowed are the same inputs"));
+        assert!(refused.unwrap().contains("another --repeats: must be the same inputs"));
         std::fs::write(path.join("n.json"), "{").unwrap();
         let kept = Kept::open(&path, &inputs(3)).unwrap();
         let broken = kept.read::<u32>("n.json").unwrap_err();

@@ -5,75 +5,69 @@ use proptest::prelude::*;
 #[test]
 fn a_fraction_of_a_node_is_refused() {
     let refused = parse("[fabric]\nnodes = 9.0\n").map_err(|error| error.to_string());
-    assert_eq!(refused, Err("s.toml:2: fabric.nodes = 9.0: allowed are 2 to 512".to_owned()));
+    assert_eq!(refused, Err("s.toml:2: fabric.nodes = 9.0: must be 2 to 512".to_owned()));
 }
 
 #[test]
 fn bad_values_are_refused_with_line_key_found_and_allowed() {
     let cases = [
-        ("[fabric]\nnodes = 1\n", "s.toml:2: fabric.nodes = 1: allowed are 2 to 512"),
-        ("[fabric]\nnodes = 513\n", "s.toml:2: fabric.nodes = 513: allowed are 2 to 512"),
-        ("[fabric]\nnodes = -1\n", "s.toml:2: fabric.nodes = -1: allowed are 2 to 512"),
-        ("[fabric]\nnodes = \"9\"\n", "s.toml:2: fabric.nodes = \"9\": allowed are 2 to 512"),
+        ("[fabric]\nnodes = 1\n", "s.toml:2: fabric.nodes = 1: must be 2 to 512"),
+        ("[fabric]\nnodes = 513\n", "s.toml:2: fabric.nodes = 513: must be 2 to 512"),
+        ("[fabric]\nnodes = -1\n", "s.toml:2: fabric.nodes = -1: must be 2 to 512"),
+        ("[fabric]\nnodes = \"9\"\n", "s.toml:2: fabric.nodes = \"9\": must be 2 to 512"),
         (
             "[fabric]\nlink_gbps = 30\n",
-            "s.toml:2: fabric.link_gbps = 30: allowed are 10, 25, 40, 100, 200, 400",
+            "s.toml:2: fabric.link_gbps = 30: must be 10, 25, 40, 100, 200, 400",
         ),
         (
             "[fabric]\nkind = \"roce\"\n",
-            "s.toml:2: fabric.kind = \"roce\": allowed are \"edm\", \"raw-ethernet\"",
+            "s.toml:2: fabric.kind = \"roce\": must be one of \"edm\", \"raw-ethernet\"",
         ),
         (
             "[fabric]\npropagation_ns = -0.1\n",
-            "s.toml:2: fabric.propagation_ns = -0.1: allowed are 0 to 1000000",
+            "s.toml:2: fabric.propagation_ns = -0.1: must be 0 to 1000000",
         ),
         (
             "[fabric]\npcs_clock_ns = 0\n",
-            "s.toml:2: fabric.pcs_clock_ns = 0: allowed are 0.001 to 1000",
+            "s.toml:2: fabric.pcs_clock_ns = 0: must be 0.001 to 1000",
         ),
-        ("fabric = 3\n", "s.toml:1: fabric = 3: allowed are a table [fabric]"),
+        ("fabric = 3\n", "s.toml:1: fabric = 3: must be a table [fabric]"),
         (
             "\n# c\n[fabric.edm]\n\n\n\nchunk_bytes = 32\n",
-            "s.toml:7: fabric.edm.chunk_bytes = 32: allowed are multiples of 64 from 64 to 1024",
+            "s.toml:7: fabric.edm.chunk_bytes = 32: must be a multiple of 64 from 64 to 1024",
         ),
         (
             "[fabric.edm]\nchunk_bytes = 100\n",
-            "s.toml:2: fabric.edm.chunk_bytes = 100: allowed are multiples of 64 from 64 to 1024",
+            "s.toml:2: fabric.edm.chunk_bytes = 100: must be a multiple of 64 from 64 to 1024",
         ),
         (
             "[fabric.edm]\nnotifications_max = 0\n",
-            "s.toml:2: fabric.edm.notifications_max = 0: allowed are 1 to 8",
+            "s.toml:2: fabric.edm.notifications_max = 0: must be 1 to 8",
         ),
         (
             "[fabric.edm]\npolicy = \"sjf\"\n",
-            "s.toml:2: fabric.edm.policy = \"sjf\": allowed are \"srpt\", \"srpt-published\", \
+            "s.toml:2: fabric.edm.policy = \"sjf\": must be one of \"srpt\", \"srpt-published\", \
              \"srpt-classes\", \"fcfs\", \"auto\"",
         ),
         (
             "[fabric.edm]\nbatching = 1\n",
-            "s.toml:2: fabric.edm.batching = 1: allowed are true, false",
+            "s.toml:2: fabric.edm.batching = 1: must be one of true, false",
         ),
         (
             "[background]\nframe_bytes = 63\n",
-            "s.toml:2: background.frame_bytes = 63: allowed are 64 to 9018",
+            "s.toml:2: background.frame_bytes = 63: must be 64 to 9018",
         ),
-        ("[workload]\nload = 1.01\n", "s.toml:2: workload.load = 1.01: allowed are over 0 to 1"),
-        ("[workload]\nload = 0\n", "s.toml:2: workload.load = 0: allowed are over 0 to 1"),
-        ("[workload]\nload = nan\n", "s.toml:2: workload.load = nan: allowed are over 0 to 1"),
-        ("[workload]\nload = inf\n", "s.toml:2: workload.load = inf: allowed are over 0 to 1"),
+        ("[workload]\nload = 1.01\n", "s.toml:2: workload.load = 1.01: must be over 0 to 1"),
+        ("[workload]\nload = 0\n", "s.toml:2: workload.load = 0: must be over 0 to 1"),
+        ("[workload]\nload = nan\n", "s.toml:2: workload.load = nan: must be over 0 to 1"),
+        ("[workload]\nload = inf\n", "s.toml:2: workload.load = inf: must be over 0 to 1"),
         (
             "[workload]\nmessage_bytes = 0\n",
-            "s.toml:2: workload.message_bytes = 0: allowed are 1 to 1073741824",
+            "s.toml:2: workload.message_bytes = 0: must be 1 to 1073741824",
         ),
-        (
-            "[workload]\nmessages = 0\n",
-            "s.toml:2: workload.messages = 0: allowed are 1 to 1000000000",
-        ),
-        (
-            "[run]\nwarmup_fraction = 1\n",
-            "s.toml:2: run.warmup_fraction = 1: allowed are 0 to under 1",
-        ),
-        ("[run]\nseed = -1\n", "s.toml:2: run.seed = -1: allowed are 0 to 18446744073709551615"),
+        ("[workload]\nmessages = 0\n", "s.toml:2: workload.messages = 0: must be 1 to 1000000000"),
+        ("[run]\nwarmup_fraction = 1\n", "s.toml:2: run.warmup_fraction = 1: must be 0 to under 1"),
+        ("[run]\nseed = -1\n", "s.toml:2: run.seed = -1: must be 0 to 18446744073709551615"),
     ];
     for (text, expected) in cases {
         assert_eq!(parse(text), Err(expected.to_owned()), "{text}");
@@ -85,11 +79,11 @@ fn thresholds_and_credits_that_cannot_be_are_refused() {
     let cases = [
         (
             "[fabric.pfc]\nthresholds = \"dynamic\"\nalpha = 0\n",
-            "s.toml:3: fabric.pfc.alpha = 0: allowed are 0.001 to 1000",
+            "s.toml:3: fabric.pfc.alpha = 0: must be 0.001 to 1000",
         ),
         (
             "[fabric.pfc]\nthresholds = \"dynamic\"\nalpha = -1.5\n",
-            "s.toml:3: fabric.pfc.alpha = -1.5: allowed are 0.001 to 1000",
+            "s.toml:3: fabric.pfc.alpha = -1.5: must be 0.001 to 1000",
         ),
         (
             "[fabric.pfc]\nalpha = 1\n",
@@ -105,13 +99,13 @@ fn thresholds_and_credits_that_cannot_be_are_refused() {
             "[fabric]\nnodes = 10\n[fabric.pfc]\nthresholds = \"dynamic\"\nheadroom_bytes = \
              2000\nbuffer_bytes = 21543\n",
             "s.toml:6: fabric.pfc.buffer_bytes = 21543: the headroom of the links into a switch \
-             with nodes takes 20000 B of its 21543: allowed are 21544 or more",
+             with nodes takes 20000 B of its 21543: must be at least 21544",
         ),
         (
             "[fabric]\nnodes = 16\ntopology = \"leaf-spine\"\nleaf_spine.rack_nodes = 4\n\
              pfc.thresholds = \"dynamic\"\nleaf_spine.propagation_ns = 100000\n",
             "s.toml: fabric.pfc.buffer_bytes is not set: the headroom of the links into a switch \
-             with nodes takes 10092896 B of its 7500000: allowed are 10094440 or more",
+             with nodes takes 10092896 B of its 7500000: must be at least 10094440",
         ),
         (
             "[fabric.cxl]\nrequest_entries = 4\n",
@@ -120,7 +114,7 @@ fn thresholds_and_credits_that_cannot_be_are_refused() {
         ),
         (
             "[fabric.cxl]\ncredits = \"by-class\"\nwrite_entries = 0\n",
-            "s.toml:3: fabric.cxl.write_entries = 0: allowed are 1 to 65536",
+            "s.toml:3: fabric.cxl.write_entries = 0: must be 1 to 65536",
         ),
     ];
     for (text, expected) in cases {
@@ -134,22 +128,22 @@ fn keys_that_do_not_fit_together_are_refused() {
         (
             "[background]\nload = 0.2\n[workload]\nload = 0.9\n",
             "s.toml:4: workload.load = 0.9: with background.load = 0.2 more than a link carries: \
-             allowed is a sum of at most 1",
+             must be a sum of at most 1",
         ),
         (
             "[background]\nload = 0.9\n",
             "s.toml: workload.load is not set: with background.load = 0.9 more than a link \
-             carries: allowed is a sum of at most 1",
+             carries: must be a sum of at most 1",
         ),
         (
             "[workload]\nread_fraction = 0.7\nrmw_fraction = 0.4\n",
             "s.toml:3: workload.rmw_fraction = 0.4: with workload.read_fraction = 0.7 more than \
-             all messages: allowed is a sum of at most 1",
+             all messages: must be a sum of at most 1",
         ),
         (
             "[run]\nwarmup_fraction = 0.96\n",
             "s.toml:2: run.warmup_fraction = 0.96: with the other end nothing is left to measure: \
-             allowed is a sum under 1",
+             must be a sum under 1",
         ),
         (
             "[workload]\nhot_spot_node = 3\n",
@@ -158,11 +152,11 @@ fn keys_that_do_not_fit_together_are_refused() {
         ),
         (
             "[fabric]\nnodes = 8\n[workload]\npattern = \"incast\"\nincast_fan_in = 8\n",
-            "s.toml:5: workload.incast_fan_in = 8: allowed are 1 to 7",
+            "s.toml:5: workload.incast_fan_in = 8: must be 1 to 7",
         ),
         (
             "[fabric]\nnodes = 8\n[workload]\npattern = \"hot-spot\"\nhot_spot_node = 8\n",
-            "s.toml:5: workload.hot_spot_node = 8: allowed are 0 to 7",
+            "s.toml:5: workload.hot_spot_node = 8: must be 0 to 7",
         ),
         (
             "[workload]\nmessage_bytes = 64\nsize_cdf = \"hadoop\"\n",
@@ -171,7 +165,7 @@ fn keys_that_do_not_fit_together_are_refused() {
         ),
         (
             "[workload]\nsize_cdf = \"redis.csv\"\n",
-            "s.toml:2: workload.size_cdf = \"redis.csv\": no such file: allowed are files and \
+            "s.toml:2: workload.size_cdf = \"redis.csv\": no such file: must be files and \
              hadoop, spark, sparksql, graphlab, memcached, web-search",
         ),
         (
@@ -180,7 +174,7 @@ fn keys_that_do_not_fit_together_are_refused() {
         ),
         (
             "[workload]\nkind = \"trace\"\ntrace = \"t.dat\"\n",
-            "s.toml:3: workload.trace = \"t.dat\": its extension names no format: allowed are \
+            "s.toml:3: workload.trace = \"t.dat\": its extension names no format: must be \
              .csv, .parquet, or any with workload.trace_format",
         ),
         (
@@ -227,7 +221,7 @@ fn a_table_of_no_fabric_is_refused_with_those_allowed() {
     let readers = crate::registry::FABRICS.iter().filter_map(|fabric| fabric.parameters);
     let tables: Vec<String> = readers.map(|reader| format!("[fabric.{}]", reader.table)).collect();
     let expected = format!(
-        "s.toml:1: fabric.rocky: unknown key: allowed are kind, nodes, link_gbps, \
+        "s.toml:1: fabric.rocky: unknown key: must be one of kind, nodes, link_gbps, \
          propagation_ns, transceiver_ns, memory_access_ns, pcs_clock_ns, topology, \
          [fabric.leaf_spine], [fabric.packet], {}",
         tables.join(", ")
@@ -240,28 +234,29 @@ fn unknown_keys_are_refused_with_those_allowed() {
     let cases = [
         (
             "[run]\nz = 1\na = 1\n",
-            "s.toml:2: run.z: unknown key: allowed are seed, warmup_fraction, cooldown_fraction",
+            "s.toml:2: run.z: unknown key: must be one of seed, warmup_fraction, cooldown_fraction",
         ),
         (
             "[fabric.clio]\nretry_min_us = 20\nretry_max_us = 10\n",
-            "s.toml:3: fabric.clio.retry_max_us = 10: allowed are retry_min_us, 20, and more; \
+            "s.toml:3: fabric.clio.retry_max_us = 10: must be at least retry_min_us, 20; \
              10000 is the default",
         ),
         (
             "[fabric.clio]\nprocesses = 1024\npages = 1025\n",
-            "s.toml:3: fabric.clio.pages = 1025: allowed are 1 to 1024",
+            "s.toml:3: fabric.clio.pages = 1025: must be 1 to 1024",
         ),
         (
             "[fabric.clio]\ntlb_entries = 12\n",
-            "s.toml:2: fabric.clio.tlb_entries = 12: allowed are powers of two, 4 to 65536",
+            "s.toml:2: fabric.clio.tlb_entries = 12: must be a power of two, 4 to 65536",
         ),
         (
             "nodes = 3\n",
-            "s.toml:1: nodes: unknown key: allowed are [fabric], [background], [workload], [run]",
+            "s.toml:1: nodes: unknown key: must be one of [fabric], [background], \
+             [workload], [run]",
         ),
         (
             "[background]\n\"lo\\nad\" = 3\n",
-            "s.toml:2: background.lo\\nad: unknown key: allowed are load, frame_bytes",
+            "s.toml:2: background.lo\\nad: unknown key: must be one of load, frame_bytes",
         ),
     ];
     for (text, expected) in cases {

@@ -43,26 +43,18 @@ fn a_setting_is_as_if_the_file_said_so() {
 #[test]
 fn errors_say_whether_the_file_or_a_setting_is_wrong() {
     let cases: [(&str, &[&str], &str); 9] = [
-        (TEXT, &["fabric.nodes=1"], "--set: fabric.nodes = 1: allowed are 2 to 512"),
-        (
-            TEXT,
-            &["run.seed=1", "fabric.nodes=1.5"],
-            "--set: fabric.nodes = 1.5: allowed are 2 to 512",
-        ),
-        (
-            "[fabric]\nnodes = 1\n",
-            &["run.seed=1"],
-            "s.toml:2: fabric.nodes = 1: allowed are 2 to 512",
-        ),
+        (TEXT, &["fabric.nodes=1"], "--set: fabric.nodes = 1: must be 2 to 512"),
+        (TEXT, &["run.seed=1", "fabric.nodes=1.5"], "--set: fabric.nodes = 1.5: must be 2 to 512"),
+        ("[fabric]\nnodes = 1\n", &["run.seed=1"], "s.toml:2: fabric.nodes = 1: must be 2 to 512"),
         ("[fabric]\nnodes = ", &["run.seed=1"], "s.toml:2: not TOML: "),
         ("", &["run.seed=1"], "s.toml: empty: a scenario has at least one key"),
-        (TEXT, &["fabric.nods=1"], "--set: fabric.nods: unknown key: allowed are kind, "),
+        (TEXT, &["fabric.nods=1"], "--set: fabric.nods: unknown key: must be one of kind, "),
         (TEXT, &["fabric.nods="], "--set: fabric.nods: unknown key: "),
-        (TEXT, &["fabric=3"], "--set: fabric = 3: allowed are a table [fabric]"),
+        (TEXT, &["fabric=3"], "--set: fabric = 3: must be a table [fabric]"),
         (
             TEXT,
             &["fabric.edm={chunk_bytes = 1}"],
-            "--set: fabric.edm.chunk_bytes = 1: allowed are ",
+            "--set: fabric.edm.chunk_bytes = 1: must be one of ",
         ),
     ];
     for (text, settings, error) in cases {
@@ -76,7 +68,7 @@ fn what_is_no_setting_is_refused_when_it_is_made() {
     for text in ["", "nodes", "=1", ".=1", "a..b=1", "a b=1", "a=\"x", "a=[1", "a=1\nb=2", "a=x'y"]
     {
         let error = text.parse::<Setting>().expect_err(text).to_string();
-        assert!(error.contains("allowed are ") || error.ends_with("is not TOML"), "{error}");
+        assert!(error.contains("must be one of ") || error.ends_with("is not TOML"), "{error}");
         assert!(!error.contains('\n'), "{error:?}");
     }
 }

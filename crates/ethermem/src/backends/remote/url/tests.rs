@@ -40,7 +40,7 @@ fn parameters_of_a_memory_node_are_what_was_given_within_their_bounds() {
         let beyond = [least.wrapping_sub(1), most + 1].into_iter().filter(|&given| given > least);
         for given in beyond.map(|given| given.to_string()).chain(["-1".to_owned()]) {
             let said = refused(&format!("{url}?{name}={given}"));
-            let expected = format!("`{name}`: `{given}`: allowed are {least} to {most}");
+            let expected = format!("`{name}`: `{given}`: must be {least} to {most}");
             assert!(said.contains(&expected), "{said}");
         }
     }
