@@ -1,9 +1,9 @@
 //! Measures the library's cost over driving the engine directly: `cargo bench -p ethermem-bench`.
 //!
-//! Both sides keep an equal number of clients busy with equal reads and writes on one fabric: one
-//! through `Pool`, with tasks, memory and order; the other message by message, through the engine's
-//! own interface. They alternate, so that other load of the machine affects both. The result is the
-//! median of the turns' ratios of processor time.
+//! Both sides keep an equal number of clients busy with equal reads and writes on one fabric. One
+//! side goes through `Pool`, with tasks, memory and order; the other sends message by message,
+//! through the engine's own interface. They alternate, so that other load of the machine affects
+//! both. The result is the median of the turns' ratios of processor time.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

@@ -377,8 +377,8 @@ enum ethermem_status ropen(const char *url, struct ethermem_pool *pool);
 enum ethermem_status rclose(struct ethermem_pool pool);
 
 /**
- * Stores the transport of a `node:` pool, with the measured round trips of both transports: a
- * string with a zero at its end, empty if the URL left no choice. A string of more than
+ * Stores the transport of a `node:` pool, with the measured round trips of both transports. The
+ * text is zero-terminated, and empty if the URL left no choice. A text of more than
  * `text_bytes_max` bytes is refused as `ETHERMEM_STATUS_BUFFER_TOO_SMALL`; 1,024 are enough.
  */
 enum ethermem_status rchoice(struct ethermem_pool pool, char *text, uint64_t text_bytes_max);

@@ -31,8 +31,8 @@ pub extern "C" fn rclose(pool: PoolHandle) -> Status {
     call(|| Ok(handles::remove_pool(pool)?.close()?))
 }
 
-/// Stores the transport of a `node:` pool, with the measured round trips of both transports: a
-/// string with a zero at its end, empty if the URL left no choice. A string of more than
+/// Stores the transport of a `node:` pool, with the measured round trips of both transports. The
+/// text is zero-terminated, and empty if the URL left no choice. A text of more than
 /// `text_bytes_max` bytes is refused as `ETHERMEM_STATUS_BUFFER_TOO_SMALL`; 1,024 are enough.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rchoice(

@@ -43,17 +43,17 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "NAME,NAME", value_delimiter = ',', value_parser = fabric)]
     fabrics: Vec<&'static FabricEntry>,
 
-    /// Fabrics to run at once; the results are the same bytes, whatever it is [default: as many as
-    /// the machine runs threads]
+    /// Number of fabrics that run concurrently; results are equal for every number [default: the
+    /// machine's number of hardware threads]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     threads: Option<u16>,
 
-    /// How a scenario's points are measured
+    /// Method of measuring a scenario's points
     #[arg(long, value_name = "METHOD", default_value = "steady",
           value_parser = one_of(&METHODS))]
     method: Method,
 
-    /// Only this experiment of the scenario's table compare; repeat it for more [default: all]
+    /// Run only this experiment of the scenario's table compare; repeat it for more [default: all]
     #[arg(long = "experiment", value_name = "NAME")]
     experiments: Vec<String>,
 
@@ -61,15 +61,15 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "FOLDER")]
     out: Option<PathBuf>,
 
-    /// How to print the results
+    /// Format of the results
     #[arg(long, value_name = "FORMAT", default_value = "table")]
     format: Format,
 
-    /// Refused: a timeline is of one run
+    /// Refused, because a timeline shows one run
     #[arg(long, value_name = "FILE", hide = true)]
     perfetto: Option<PathBuf>,
 
-    /// Refused: messages are those of one run
+    /// Refused, because messages belong to one run
     #[arg(long, value_name = "FILE", hide = true)]
     messages: Option<PathBuf>,
 }

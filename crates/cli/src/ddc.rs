@@ -11,23 +11,23 @@ use crate::value::bytes_in;
 #[derive(Args)]
 #[command(next_help_heading = "Options of --ddc")]
 pub(crate) struct DdcArguments {
-    /// Operating system at one end, in ns; none with RDMA
+    /// Time of the operating system at one end, in ns; none with RDMA
     #[arg(long, value_name = "NS", default_value = "950", value_parser = ns, requires = "ddc")]
     os_ns: Ps,
 
-    /// Copy between memory and network interface at one end, in ns
+    /// Time to copy between memory and network interface at one end, in ns
     #[arg(long, value_name = "NS", default_value = "1000", value_parser = ns, requires = "ddc")]
     copy_ns: Ps,
 
-    /// The same with a network interface integrated with the CPU, in ns
+    /// Copy time with a network interface integrated with the CPU, in ns
     #[arg(long, value_name = "NS", default_value = "500", value_parser = ns, requires = "ddc")]
     copy_integrated_ns: Ps,
 
-    /// Through one switch, in ns
+    /// Time through one switch, in ns
     #[arg(long, value_name = "NS", default_value = "240", value_parser = ns, requires = "ddc")]
     switch_ns: Ps,
 
-    /// Propagation in ns for each metre
+    /// Propagation time per metre, in ns
     #[arg(long, value_name = "NS", default_value = "5", value_parser = ns, requires = "ddc")]
     propagation_ns_per_m: Ps,
 
@@ -39,7 +39,7 @@ pub(crate) struct DdcArguments {
     #[arg(long, value_name = "M", default_value = "4", value_parser = metres, requires = "ddc")]
     intra_rack_m: f64,
 
-    /// Bytes of a page
+    /// Size of a page in bytes
     #[arg(long, value_name = "BYTES", default_value = "4096", requires = "ddc",
           value_parser = bytes_in(1..=1 << 30))]
     page_bytes: u64,

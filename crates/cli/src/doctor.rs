@@ -14,7 +14,7 @@ use crate::output::Format;
     ethermem doctor\n  \
     ethermem doctor --format json")]
 pub(crate) struct Arguments {
-    /// How to print it
+    /// Format of the findings
     #[arg(long, value_name = "FORMAT", default_value = "table")]
     format: Format,
 }

@@ -16,11 +16,11 @@ const EXAMPLES: &str = "Example:\n  \
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
-    /// Number of the tenant whose key it is, 0 to 65535; each key of a node has another
+    /// Number of the key's tenant, 0 to 65535; every key of a node has a different one
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     tenant: u16,
-    /// Write it to this file, which its owner alone may read; one that is there stays. Without it,
-    /// the key is printed
+    /// Write the key to this file, which only its owner may read; an existing file is kept. Without
+    /// it, the key is printed
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
 }

@@ -51,7 +51,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "NAME", default_value = "edm", value_parser = one_of(&FABRICS))]
     fabric: Fabric,
 
-    /// What the message does
+    /// Operation of the message
     #[arg(long, value_name = "OP", default_value = "read", value_parser = one_of(&OPS))]
     op: Op,
 
@@ -59,29 +59,29 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "GBPS", value_parser = link_gbps)]
     link_gbps: Option<u64>,
 
-    /// Simulate one message of so many bytes and show what comes on top of the stages
+    /// Also simulate one message of this many bytes, and show the time beyond the stages
     #[arg(long, value_name = "BYTES",
           value_parser = bytes_in(1..=MESSAGE_BYTES_MAX))]
     bytes: Option<u64>,
 
-    /// Set a key of the scenario that says what the network is: fabric.propagation_ns=50
+    /// Override a key of the network's scenario: fabric.propagation_ns=50
     #[arg(long = "set", value_name = "KEY=VALUE")]
     settings: Vec<Setting>,
 
-    /// What the stages are of: the simulator's model, or the hardware as it runs (EDM, 25 Gb/s)
+    /// Source of the stages: the simulator's model, or the running hardware (EDM, 25 Gb/s)
     #[arg(long, value_name = "SOURCE", default_value = "model", value_parser = one_of(&SOURCES))]
     from: Source,
 
-    /// Write the waves of the message to a file, in FST: with --from rtl
+    /// Write the waves of the message to this file, in FST; needs --from rtl
     #[arg(long, value_name = "FILE")]
     fst: Option<PathBuf>,
 
-    /// How to print the stages; csv with --ddc alone
+    /// Format of the stages; csv only with --ddc
     #[arg(long, value_name = "FORMAT", default_value = "table")]
     format: RowFormat,
 
-    /// Show what fetching a page costs in a disaggregated datacenter instead: six components, for
-    /// today's hosts, RDMA, and integrated network interfaces, between racks and within one
+    /// Show the latency of fetching a page in a disaggregated datacenter instead: six components,
+    /// for today's hosts, RDMA, and integrated network interfaces, between racks and within one
     #[arg(long, conflicts_with_all = ["fabric", "op", "bytes", "settings", "from", "fst"])]
     ddc: bool,
 

@@ -8,7 +8,7 @@ use crate::output::Format;
 
 #[derive(Args)]
 pub(crate) struct Arguments {
-    /// How to print the list
+    /// Format of the list
     #[arg(long, value_name = "FORMAT", default_value = "table")]
     format: Format,
 }

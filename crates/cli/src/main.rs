@@ -59,35 +59,35 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Show where the nanoseconds of one unloaded message go, stage by stage
+    /// Show the latency of one unloaded message, stage by stage
     Latency(latency::Arguments),
     /// Run a scenario or a trace on one fabric
     Sim(sim::Arguments),
     /// Run the same messages on several fabrics, side by side
     Compare(compare::Arguments),
-    /// Run a scenario with keys varied, on several fabrics and seeds; goes on after a kill
+    /// Run a scenario with keys varied, on several fabrics and seeds; continues after a kill
     Sweep(sweep::Arguments),
-    /// Replay what programs asked of remote memory on fabrics, in many clusters of blades
+    /// Replay programs' accesses to remote memory on fabrics, in many clusters of blades
     Replay(replay::Arguments),
-    /// Look at workloads, or write one as a trace
+    /// Inspect workloads, or write one as a trace
     #[command(subcommand)]
     Workload(workload::Command),
     /// Run a program with a part of its memory remote
     #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
     Run(remote::run::Arguments),
-    /// Write down what a program asks of remote memory
+    /// Record a program's accesses to remote memory
     #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
     Profile(remote::profile::Arguments),
-    /// Say what a network would cost a program whose memory is remote
+    /// Estimate the cost of a network for a program whose memory is remote
     #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
     Emulate(remote::emulate::Arguments),
-    /// Say what every fabric would cost a program: profile, replay, emulate, one page
+    /// Estimate the cost of every fabric for a program: profile, replay, emulate, one page
     #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
     Study(remote::study::Arguments),
     /// Serve this machine's memory to others
     #[cfg(feature = "serve")]
     Node(node::Arguments),
-    /// Say what in this machine costs a memory node or its clients latency
+    /// Report properties of this machine that cost a memory node or its clients latency
     #[cfg(feature = "serve")]
     Doctor(doctor::Arguments),
     /// Make a key for a tenant of a memory node
@@ -97,7 +97,7 @@ enum Command {
     Rtl(rtl::Command),
     /// List the fabrics of the simulator
     Fabrics(fabrics::Arguments),
-    /// List the limits of what can be asked for
+    /// List the limits of requests
     #[cfg(feature = "serve")]
     Limits(limits::Arguments),
     /// Measure pools as applications use them: single operations, YCSB
@@ -110,7 +110,7 @@ enum Command {
     Kv(kv::Arguments),
     /// Print the JSON Schema of a scenario, or of results
     Schema(manual::schema::Arguments),
-    /// Print what a shell needs to complete commands and arguments
+    /// Print a shell's completions of commands and arguments
     Completions(manual::completions::Arguments),
     /// Write a manual page for each command
     Man(manual::man::Arguments),

@@ -10,7 +10,7 @@ use terminal_size::{Width, terminal_size};
 
 use crate::failure::Failure;
 
-/// How results are printed.
+/// Format of results.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Format {
     /// For people
@@ -33,7 +33,7 @@ impl Format {
     }
 }
 
-/// How rows of results are printed.
+/// Format of rows of results.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum RowFormat {
     /// For people
@@ -41,7 +41,7 @@ pub(crate) enum RowFormat {
     Table,
     /// For programs
     Json,
-    /// For spreadsheets: the table's rows, a header with units
+    /// For spreadsheets: the table's rows, with a header that names units
     Csv,
 }
 

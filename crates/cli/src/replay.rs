@@ -28,7 +28,8 @@ use crate::terminal::runner;
     Arrivals do not wait for what came before, so a link can be asked for more than it carries;\n\
     the result then says so. docs/how-to/replay-a-trace.md explains the numbers.")]
 pub(crate) struct Arguments {
-    /// Page traces, one a machine; with fewer than machines in a cluster they are dealt in turn
+    /// Page traces, one per machine; if there are fewer than machines in a cluster, they are
+    /// assigned in turn
     #[arg(value_name = "TRACE", required = true)]
     traces: Vec<PathBuf>,
 
@@ -45,8 +46,8 @@ pub(crate) struct Arguments {
           value_parser = link_gbps)]
     link_gbps: u64,
 
-    /// Fabrics to run at once; the results are the same bytes, whatever it is [default: as many as
-    /// the machine runs threads]
+    /// Number of fabrics that run concurrently; results are equal for every number [default: the
+    /// machine's number of hardware threads]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     threads: Option<u16>,
 
@@ -54,7 +55,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
 
-    /// How to print the results
+    /// Format of the results
     #[arg(long, value_name = "FORMAT", default_value = "table")]
     format: RowFormat,
 }

@@ -22,11 +22,11 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "FOLDER", default_value = report::OUT_DEFAULT)]
     out: PathBuf,
 
-    /// Only this figure; repeat it for more [default: all]
+    /// Make only this figure; repeat it for more [default: all]
     #[arg(long = "figure", value_name = "NAME", value_parser = report::figure)]
     figures: Vec<&'static FigureEntry>,
 
-    /// Few messages: shows in a second that everything works, but no tails
+    /// Run few messages: shows in a second that everything works, but shows no tails
     #[arg(long)]
     quick: bool,
 
@@ -34,8 +34,8 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
 
-    /// Runs at once; the results are the same bytes, whatever it is [default: as many as the
-    /// machine runs threads]
+    /// Number of concurrent runs; results are equal for every number [default: the machine's number
+    /// of hardware threads]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     threads: Option<u16>,
 }

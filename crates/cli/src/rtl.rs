@@ -33,26 +33,26 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "NAME", value_parser = workload)]
     workload: Workload,
 
-    /// Share of the operations that go to the memory node
+    /// Fraction of the operations that go to the memory node
     #[arg(long, value_name = "SHARE", default_value = "1", value_parser = share)]
     remote_share: f64,
 
-    /// Operations, local ones included
+    /// Number of operations, including local ones
     #[arg(long, value_name = "COUNT", default_value = "2000",
           value_parser = clap::value_parser!(u64).range(1..=10_000_000))]
     operations: u64,
 
-    /// Remote operations under way at a time
+    /// Number of remote operations in flight
     #[arg(long, value_name = "COUNT", default_value = "1",
           value_parser = clap::value_parser!(u64).range(1..=16))]
     clients: u64,
 
-    /// Bytes that a read brings
+    /// Length of a read in bytes
     #[arg(long, value_name = "BYTES", default_value = "1024",
           value_parser = bytes_in(1..=RECORD_BYTES))]
     read_bytes: u64,
 
-    /// Bytes that a write carries
+    /// Length of a write in bytes
     #[arg(long, value_name = "BYTES", default_value = "100",
           value_parser = bytes_in(1..=RECORD_BYTES))]
     write_bytes: u64,
@@ -61,16 +61,16 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "SEED", default_value = "1")]
     seed: u64,
 
-    /// The repository, if it is not the working directory or above it
+    /// Path of the repository, if it is not the working directory or above it
     #[arg(long, value_name = "FOLDER")]
     rtl: Option<PathBuf>,
 
-    /// Write the waves of all of it to a file, in FST; the first run with waves builds a model of
-    /// its own
+    /// Write the waves of all modules to this file, in FST; the first run with waves builds a
+    /// separate model
     #[arg(long, value_name = "FILE")]
     fst: Option<PathBuf>,
 
-    /// How to print the result
+    /// Format of the result
     #[arg(long, value_name = "FORMAT", default_value = "table")]
     format: Format,
 }

@@ -7,19 +7,19 @@ use ethermem_experiments::selection::{Selection, trace_format};
 use ethermem_sim::scenario::Setting;
 use ethermem_sim::workload::TraceFormat;
 
-/// Which messages, on which network.
+/// Messages to run, and their network.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct SelectionArguments {
     /// Scenario: a TOML file; docs/reference/scenario.md lists its keys
     #[arg(value_name = "SCENARIO", required_unless_present = "trace")]
     scenario: Option<PathBuf>,
 
-    /// Run the messages of this trace instead of the scenario's; without a scenario everything
-    /// else has its default
+    /// Run the messages of this trace instead of the scenario's; without a scenario everything else
+    /// has its default
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
 
-    /// How the trace is written [default: by its extension, .csv or .parquet]
+    /// Format of the trace [default: from its extension, .csv or .parquet]
     #[arg(long, value_name = "FORMAT", requires = "trace", value_parser = trace_format)]
     trace_format: Option<TraceFormat>,
 
@@ -27,9 +27,9 @@ pub(crate) struct SelectionArguments {
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
 
-    /// Set a key of the scenario, as if its file said so: fabric.edm.chunk_bytes=128. A word needs
-    /// no quotes, no value takes the key out, files are looked up from the scenario's folder.
-    /// Repeat it for more keys
+    /// Override a key of the scenario: fabric.edm.chunk_bytes=128. A word needs no quotes, an empty
+    /// value removes the key, and files are relative to the scenario's folder. Repeat it for more
+    /// keys
     #[arg(long = "set", value_name = "KEY=VALUE")]
     settings: Vec<Setting>,
 }

@@ -33,11 +33,12 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "FILE")]
     messages: Option<PathBuf>,
 
-    /// Draw messages, links and grants on this timeline, for ui.perfetto.dev; 1 us there is 1 ns
+    /// Write a timeline of messages, links and grants to this file, for ui.perfetto.dev; 1 us there
+    /// is 1 ns
     #[arg(long, value_name = "FILE")]
     perfetto: Option<PathBuf>,
 
-    /// How to print the result
+    /// Format of the result
     #[arg(long, value_name = "FORMAT", default_value = "table")]
     format: Format,
 }

@@ -24,20 +24,21 @@ pub(crate) struct Arguments {
     #[arg(value_name = "SWEEP")]
     sweep: PathBuf,
 
-    /// Parquet file of the results, a row a point; beside it FILE.journal keeps finished points
+    /// Parquet file of the results, a row per point; beside it FILE.journal keeps finished points
     #[arg(long, value_name = "FILE")]
     out: PathBuf,
 
-    /// Set a key of the scenario for all points: workload.messages=1000. Repeat it for more keys
+    /// Override a key of the scenario for all points: workload.messages=1000. Repeat it for more
+    /// keys
     #[arg(long = "set", value_name = "KEY=VALUE")]
     settings: Vec<Setting>,
 
-    /// Points to run at once; the results are the same bytes, whatever it is [default: as many as
-    /// the machine runs threads]
+    /// Number of concurrent points; results are equal for every number [default: the machine's
+    /// number of hardware threads]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     threads: Option<u16>,
 
-    /// How to print the results
+    /// Format of the results
     #[arg(long, value_name = "FORMAT", default_value = "table")]
     format: Format,
 }

@@ -14,7 +14,7 @@ use crate::terminal::runner;
 
 #[derive(Subcommand)]
 pub(crate) enum Command {
-    /// List the size distributions that come with the program
+    /// List the built-in size distributions
     List(ListArguments),
     /// Show sizes, tail, blocks per message and arrival rate of a workload
     Show(ShowArguments),
@@ -24,7 +24,7 @@ pub(crate) enum Command {
 
 #[derive(Args)]
 pub(crate) struct ListArguments {
-    /// How to print the list
+    /// Format of the list
     #[arg(long, value_name = "FORMAT", default_value = "table")]
     format: Format,
 }
@@ -39,16 +39,16 @@ pub(crate) struct ListArguments {
     node and of the memory node. The arrival rate is that of the whole network, at the load of\n\
     the scenario on its own fabric.")]
 pub(crate) struct ShowArguments {
-    /// A name of `ethermem workload list`, a scenario (.toml), or a file of sizes with the columns
+    /// Name from `ethermem workload list`, a scenario (.toml), or a file of sizes with the columns
     /// `size_bytes,cumulative_probability`
     #[arg(value_name = "NAME|FILE")]
     workload: String,
 
-    /// Set a key of the scenario, or of one with all defaults: workload.load=0.4
+    /// Override a key of the scenario, or of a default one: workload.load=0.4
     #[arg(long = "set", value_name = "KEY=VALUE")]
     settings: Vec<Setting>,
 
-    /// How to print it
+    /// Format of the result
     #[arg(long, value_name = "FORMAT", default_value = "table")]
     format: Format,
 }
@@ -69,7 +69,7 @@ pub(crate) struct GenerateArguments {
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
 
-    /// Set a key of the scenario, as if its file said so: workload.messages=2000
+    /// Override a key of the scenario: workload.messages=2000
     #[arg(long = "set", value_name = "KEY=VALUE")]
     settings: Vec<Setting>,
 
@@ -77,7 +77,7 @@ pub(crate) struct GenerateArguments {
     #[arg(long, value_name = "FILE")]
     out: PathBuf,
 
-    /// How to write it [default: by the extension of the file, .csv or .parquet]
+    /// Format of the trace [default: from the file's extension, .csv or .parquet]
     #[arg(long, value_name = "FORMAT", value_parser = trace_format)]
     trace_format: Option<TraceFormat>,
 }

@@ -70,9 +70,9 @@ impl Pool {
         &self.url
     }
 
-    /// The transport of a `node:` pool, with the measured round trips of both transports or the
-    /// reason why there is one: a line for people, as `by ring://eth0/02:00:00:00:00:0a, 1.9 us a
-    /// round trip, by udp://host:7400 3.6 us`. `None` where the URL leaves no choice.
+    /// The transport of a `node:` pool, with the measured round trips of both transports, or the
+    /// reason why there is only one. It is a line for people: `by ring://eth0/02:00:00:00:00:0a,
+    /// 1.9 us a round trip, by udp://host:7400 3.6 us`. `None` where the URL leaves no choice.
     #[must_use]
     pub fn choice(&self) -> Option<&str> {
         self.pool.facts().choice.as_deref()

@@ -1,8 +1,8 @@
 //! Unloaded latency, stage by stage: Table 1 of the EDM paper.
 //!
-//! The component model that the simulator's own delays are taken from. A stage is counted in
-//! cycles of the PCS clock, which scales with the link rate, or in fixed nanoseconds. The budget is
-//! that of one block; serialisation of the blocks behind it comes on top and is said apart.
+//! The simulator's own delays are taken from this component model. A stage is counted in cycles of
+//! the PCS clock, which scales with the link rate, or in fixed nanoseconds. The budget is for one
+//! block; serialisation of the blocks behind it is added and reported separately.
 
 use ethermem_edm::budget as edm;
 use ethermem_engine::config::FabricConfig;
@@ -13,12 +13,12 @@ use crate::edm::EdmParameters;
 pub use ethermem_engine::config::L2_FORWARDING;
 pub use ethermem_engine::topology::{MAC, STANDARD_PCS};
 
-/// RoCEv2 in hardware, one pass through one host's stack.
+/// Time of RoCEv2 in hardware: one pass through one host's stack.
 pub const ROCE_STACK: Ps = Ps(230_200);
-/// TCP/IP in hardware, one pass through one host's stack.
+/// Time of TCP/IP in hardware: one pass through one host's stack.
 pub const TCP_STACK: Ps = Ps(666_200);
 
-/// Where a stage stands.
+/// The place of a stage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
     /// The compute node.
@@ -27,7 +27,7 @@ pub enum Place {
     Switch,
     /// The memory node.
     Memory,
-    /// Between them: PMA, PMD, transceivers, the medium.
+    /// Between the nodes and the switch: PMA, PMD, transceivers, the medium.
     Link,
 }
 
@@ -44,36 +44,36 @@ impl Place {
     }
 }
 
-/// What a stage takes.
+/// The cost of one pass of a stage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cost {
     /// Cycles of the PCS clock.
     Cycles(Cycles),
     /// Cycles of the scheduler's clock.
     SchedulerCycles(Cycles),
-    /// The same at every link rate.
+    /// A time that is equal at every link rate.
     Fixed(Ps),
 }
 
 /// A stage that a message passes `passes` times.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stage {
-    /// Where it stands.
+    /// The place of the stage.
     pub place: Place,
-    /// What it is.
+    /// The name of the stage.
     pub name: &'static str,
-    /// How often it is passed.
+    /// Number of passes.
     pub passes: u64,
-    /// What one pass takes.
+    /// The cost of one pass.
     pub cost: Cost,
 }
 
 /// The operations of Table 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation {
-    /// RREQ there, RRES back.
+    /// A read: RREQ to the memory node, RRES back.
     Read,
-    /// The data there.
+    /// A write: the data to the memory node.
     Write,
 }
 
@@ -115,7 +115,7 @@ impl Timing {
         }
     }
 
-    /// What a stage takes, all passes.
+    /// Time of all passes of a stage.
     #[must_use]
     pub fn stage(&self, stage: &Stage) -> Ps {
         let once = match stage.cost {
@@ -126,7 +126,7 @@ impl Timing {
         once * stage.passes
     }
 
-    /// What all stages take.
+    /// Time of all stages.
     #[must_use]
     pub fn total(&self, stages: &[Stage]) -> Ps {
         stages.iter().map(|stage| self.stage(stage)).sum()
@@ -148,7 +148,7 @@ fn link_stages(timing: &Timing, hops: u64) -> [Stage; 2] {
     ]
 }
 
-/// EDM: 42 cycles for a read, 41 for a write, and four hops either way.
+/// The stages of EDM: 42 cycles for a read, 41 for a write, and four hops in either case.
 #[must_use]
 pub fn edm_stages(operation: Operation, timing: &Timing) -> Vec<Stage> {
     use Place::{Compute, Memory, Switch};
@@ -190,8 +190,8 @@ pub fn edm_stages(operation: Operation, timing: &Timing) -> Vec<Stage> {
     stages
 }
 
-/// A stack on standard Ethernet through a layer 2 switch: two crossings for a read, one for a
-/// write.
+/// The stages of a stack on standard Ethernet through a layer 2 switch: two crossings for a read,
+/// one for a write.
 #[must_use]
 pub fn mac_stages(operation: Operation, stack: Stack, timing: &Timing) -> Vec<Stage> {
     use Place::{Compute, Memory, Switch};
@@ -226,7 +226,7 @@ pub fn mac_stages(operation: Operation, stack: Stack, timing: &Timing) -> Vec<St
 mod tests {
     use super::*;
 
-    /// The testbed: 25 GbE, 19 ns transceivers, 10 ns a hop.
+    /// The testbed: 25 GbE, 19 ns transceivers, 10 ns per hop.
     fn testbed() -> Timing {
         let pcs = Clock { period: Ps(2_560) };
         Timing { pcs, scheduler: pcs, transceiver: Ps::from_ns(19), propagation: Ps::from_ns(10) }

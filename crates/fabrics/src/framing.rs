@@ -1,4 +1,4 @@
-//! What scheduled fabrics put on their links: MAC frames, or EDM's blocks and stages.
+//! The framing of scheduled fabrics: MAC frames, or EDM's blocks and stages.
 
 use ethermem_edm::budget as edm;
 use ethermem_engine::FabricConfig;
@@ -10,32 +10,32 @@ use ethermem_wire::{AddressWidth, ChunkKind};
 
 use crate::edm::EdmParameters;
 
-/// What messages are put into.
+/// The framing of messages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Framing {
-    /// MAC frames through a store-and-forward switch, as `raw-ethernet` has them.
+    /// MAC frames through a store-and-forward switch, as in `raw-ethernet`.
     #[default]
     Mac,
-    /// Blocks of the PCS, cut through, as EDM has them: what is left is the scheduling alone.
+    /// Blocks of the PCS, cut through, as in EDM: the only difference is then the scheduling.
     Phy,
 }
 
 /// The sizes of one item on a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Size {
-    /// Blocks that it takes.
+    /// Number of blocks that it takes.
     pub(super) line: Blocks,
-    /// Those that carry data.
+    /// Number of blocks that carry data.
     pub(super) data: Blocks,
-    /// Blocks until the switch can forward it.
+    /// Number of blocks until the switch can forward it.
     forwarded: Blocks,
-    /// Blocks until it is whole.
+    /// Number of blocks until it is whole.
     whole: Blocks,
 }
 
 impl Size {
-    /// From its first block leaving until a switch that it left for can forward it, but for the
-    /// link and what the switch takes.
+    /// Time from the departure of its first block until the next switch can forward it, without the
+    /// delays of link and switch.
     #[inline]
     pub(super) fn until_forwarded(self, slot: Ps) -> Ps {
         slot * (self.forwarded.0 - 1)
@@ -46,17 +46,17 @@ impl Size {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Medium {
     framing: Framing,
-    /// Data bytes that one item carries at most.
+    /// Maximum data bytes of one item.
     pub(super) data_max: u64,
-    /// Bytes of every frame's payload before its data.
+    /// Number of bytes of every frame's payload before its data.
     memory_header: u64,
-    /// What a host takes before the transmitter for control.
+    /// Time of a host before the transmitter, for control.
     pub(super) request: Ps,
-    /// What it takes of control it receives, until it acts on it.
+    /// Time of a host from received control to its action.
     pub(super) receive: Ps,
-    /// What it takes before the transmitter for data.
+    /// Time of a host before the transmitter, for data.
     pub(super) generate: Ps,
-    /// What it takes of data it receives.
+    /// Time of a host for received data.
     pub(super) take: Ps,
     hop: Ps,
     forward: Ps,
@@ -95,7 +95,7 @@ impl Medium {
         }
     }
 
-    /// An item with data, at most `data_max` bytes.
+    /// The size of an item with `bytes` of data, at most `data_max`.
     pub(super) fn data(&self, bytes: u64) -> Size {
         let data = Bytes(bytes).to_blocks();
         match self.framing {
@@ -107,7 +107,8 @@ impl Medium {
         }
     }
 
-    /// A credit or a request: a frame of the least size, or an RREQ, whole before it is forwarded.
+    /// The size of a credit or a request: a frame of minimum size, or an RREQ. It is whole before
+    /// it is forwarded.
     pub(super) fn control(&self) -> Size {
         match self.framing {
             Framing::Mac => self.frame(0),
@@ -118,7 +119,7 @@ impl Medium {
         }
     }
 
-    /// Blocks on the line and number of the items of a message's data, with at most `each` bytes.
+    /// Number of blocks and of items of a message's data, with at most `each` bytes per item.
     pub(super) fn data_blocks(&self, bytes: Bytes, each: u64) -> (f64, u64) {
         let (full, rest) = (bytes.0 / each, bytes.0 % each);
         let last = if rest > 0 { self.data(rest).line } else { Blocks(0) };
@@ -126,38 +127,39 @@ impl Medium {
         (line as f64, full + u64::from(rest > 0))
     }
 
-    /// Hands an item to an uplink; gives when it is at its egress.
+    /// Hands an item to an uplink; returns the time at which it is at its egress.
     pub(super) fn up(&self, link: &mut Transmitter, ready: Ps, size: Size) -> Ps {
         let start = link.send(ready, size.line, size.data);
         start + link.tail(size.forwarded) + self.hop + self.forward
     }
 
-    /// When an item that started so on its uplink is at its egress.
+    /// The time at which an item with this start on its uplink is at its egress.
     pub(super) fn after_up(&self, start: Ps, size: Size, slot: Ps) -> Ps {
         start + size.until_forwarded(slot) + self.hop + self.forward
     }
 
-    /// When an item that started so on its downlink is whole at the host.
+    /// The time at which an item with this start on its downlink is whole at the host.
     pub(super) fn after_down(&self, start: Ps, size: Size, slot: Ps) -> Ps {
         start + slot * (size.whole.0 - 1) + self.hop
     }
 
-    /// How long an item takes from one host to another, nothing else on the way.
+    /// Time of an item from one host to another on an idle network.
     pub(super) fn crossing(&self, size: Size, slot: Ps, before: Ps, after: Ps) -> Ps {
         let egress = self.after_up(before, size, slot);
         self.after_down(egress, size, slot) + after
     }
 
-    /// A MAC's frame with so much data.
+    /// The size of a MAC frame with this much data.
     fn frame(&self, bytes: u64) -> Size {
         let frame = Frame::of(self.memory_header + bytes);
         let whole = Blocks(u64::from(frame.tail) + 1);
         Size { line: frame.line_blocks(), data: Bytes(bytes).to_blocks(), forwarded: whole, whole }
     }
 
-    /// Data bytes of the frame that takes so many bytes of the line, preamble and gap included.
+    /// Number of data bytes of the frame that takes this many bytes on the line, including preamble
+    /// and gap.
     pub(super) fn frame_data(&self, line: Bytes) -> u64 {
-        // A timeslot holds the longest header; a frame is no longer than the MTU.
+        // A timeslot holds the longest header; a frame is at most the MTU.
         let around = PREAMBLE_BYTES + FRAME_OVERHEAD_BYTES + self.memory_header + GAP_BYTES;
         (line.0 - around).min(self.data_max)
     }

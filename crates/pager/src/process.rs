@@ -29,8 +29,8 @@ const KEEP_PAGES: usize = 64;
 const KEEP_PAGES_OF_THREAD: usize = 8;
 
 /// Number of looks at threads that change mappings, as they may never all rest: a minute or more.
-/// It is a number and not a time: a thread that was preempted within a change needs the processor,
-/// and on a busy machine may wait seconds for it.
+/// It is a number and not a time. A thread that was preempted within a change needs the processor,
+/// and may wait seconds for it on a busy machine.
 const CHANGE_LOOKS: u32 = 1_000_000;
 const CHANGE_PAUSE: Duration = Duration::from_micros(20);
 /// Address of a page where the kernel never maps anything by itself.

@@ -416,7 +416,7 @@ impl Running<'_> {
         Ok(())
     }
 
-    /// Handles a late agent: until it answers, the events of its address space are not read, so
+    /// Handles a late agent. Until it answers, the events of its address space are not read, so
     /// that they are not confused with the effects of its order.
     fn pause(&self, id: usize) -> Result<(), Error> {
         let Some(process) = self.pager.processes.get(&id) else { return Ok(()) };

@@ -135,7 +135,7 @@ impl Pool {
     /// Runs the application's code until it completes.
     ///
     /// # Panics
-    /// Where [`Pool::try_run`] fails.
+    /// When [`Pool::try_run`] fails.
     pub fn run<F: Future>(&self, code: F) -> F::Output {
         self.try_run(code).unwrap_or_else(|unfinished| panic!("{unfinished}"))
     }

@@ -68,10 +68,9 @@ impl<'m> Replay<'m> {
     /// Embeds as many clusters of these machines as fit the network. If there are fewer traces than
     /// machines, they are assigned in turn.
     ///
-    /// What was found and what is allowed: no or too many traces, no room for a cluster, or
-    /// accesses so rare that the run would be too long.
-    /// What was found and what is allowed: no or too many traces, no room for a cluster, or
-    /// accesses so rare that the run would be too long.
+    /// # Errors
+    /// What was found and what is allowed: no or too many traces, no room for a cluster, or too few
+    /// accesses per time, so that the run would be too long.
     pub fn draw(plan: &'m Plan, machines: &'m [Machine]) -> Result<Replay<'m>, String> {
         let slots = plan.blades.machines();
         if machines.is_empty() || machines.len() > usize::from(slots) {

@@ -1,4 +1,4 @@
-//! `tools/ethermem.lua` under tshark: the dissector shows every field of every packet of
+//! `tools/ethermem.lua` under tshark. The dissector shows every field of every packet of
 //! golden/wire in the right place, and decodes a captured conversation of a client and a node.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]

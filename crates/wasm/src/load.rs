@@ -1,5 +1,5 @@
-//! Modules that clients bring: the operation `load` of the node reads one from the caller's memory,
-//! has it compiled on another thread, and registers it for the caller's tenant.
+//! Modules that clients bring. The operation `load` of the node reads a module from the caller's
+//! memory, has it compiled on another thread, and registers it for the caller's tenant.
 
 use std::mem;
 use std::sync::Arc;

@@ -23,19 +23,19 @@ pub(crate) struct Arguments {
     #[arg(long = "pool", value_name = "URL", required = true)]
     pools: Vec<String>,
 
-    /// What is done: read, write, cas, fetch-add, lock
+    /// Operations to measure: read, write, cas, fetch-add, lock
     #[arg(long = "op", value_name = "OP,OP", value_delimiter = ',', default_value = "read")]
     ops: Vec<MicroOp>,
 
-    /// How long reads and writes are [default: 64; the others are of 8 B]
+    /// Lengths of reads and writes in bytes [default: 64; the others have 8 B]
     #[arg(long, value_name = "BYTES,BYTES", value_delimiter = ',', value_parser = bytes)]
     bytes: Vec<u64>,
 
-    /// How many are under way at once
+    /// Numbers of operations in flight
     #[arg(long, value_name = "N,N", value_delimiter = ',', default_value = "1")]
     depth: Vec<u32>,
 
-    /// How many are measured; a tenth as many go before
+    /// Number of measured operations; a tenth as many are warm-up
     #[arg(long, value_name = "N", default_value = "10000")]
     operations: u64,
 
@@ -43,7 +43,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "N", default_value = "1")]
     seed: u64,
 
-    /// How to print the results
+    /// Format of the results
     #[arg(long, value_name = "FORMAT", default_value = "table")]
     format: Format,
 }

@@ -9,7 +9,7 @@ use crate::failure::Failure;
 
 #[derive(Subcommand)]
 pub(crate) enum Command {
-    /// Measure one operation, by length and by how many are under way
+    /// Measure one operation, by length and by number of operations in flight
     Micro(micro::Arguments),
     /// Run YCSB's workloads on pools
     Ycsb(Box<ycsb::Arguments>),

@@ -24,7 +24,7 @@ use crate::value::bytes;
     against what was written. With one pool and workload JSON is an object, otherwise a list.\n\
     docs/how-to/measure-a-pool.md says what the workloads are.")]
 pub(crate) struct Arguments {
-    /// Pools and points to run, a TOML file; docs/how-to/measure-a-pool.md says how it is written
+    /// TOML file of pools and points to run; docs/how-to/measure-a-pool.md explains its format
     #[arg(value_name = "SCENARIO", required_unless_present = "pools")]
     scenario: Option<PathBuf>,
 
@@ -42,28 +42,29 @@ pub(crate) struct Arguments {
     )]
     workloads: Vec<Workload>,
 
-    /// Which records are asked for: zipfian, latest, uniform [default: the workload's]
+    /// Distribution of requests over records: zipfian, latest, uniform [default: the workload's]
     #[arg(long, value_name = "NAME", value_parser = word::<ycsb::Distribution>)]
     distribution: Option<ycsb::Distribution>,
 
-    /// How records are found: objects, each at an address that the client knows, or a key-value
-    /// store whose index the client walks (kv-client) or the node (kv-node) [default: objects]
+    /// Store of the records: objects, whose addresses the clients know; or a key-value store whose
+    /// index the client walks (kv-client) or the node (kv-node) [default: objects]
     #[arg(long, value_name = "NAME", value_parser = word::<ycsb::StoreKind>)]
     store: Option<ycsb::StoreKind>,
 
-    /// Records that are loaded [default: 10000]
+    /// Number of loaded records [default: 10000]
     #[arg(long, value_name = "N")]
     records: Option<u64>,
 
-    /// Operations that are measured [default: 100000]
+    /// Number of measured operations [default: 100000]
     #[arg(long, value_name = "N")]
     operations: Option<u64>,
 
-    /// Operations before them [default: a tenth of those]
+    /// Number of warm-up operations [default: a tenth of the measured ones]
     #[arg(long, value_name = "N")]
     warmup: Option<u64>,
 
-    /// Clients, each with one operation under way, on the compute nodes in turn [default: 1]
+    /// Number of clients, each with one operation in flight, on the compute nodes in round-robin
+    /// order [default: 1]
     #[arg(long, value_name = "N")]
     clients: Option<u32>,
 
@@ -71,35 +72,36 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
 
-    /// Length of a record [default: 1000]
+    /// Length of a record in bytes [default: 1000]
     #[arg(long, value_name = "BYTES", value_parser = bytes)]
     record_bytes: Option<u64>,
 
-    /// Length of each of its fields [default: 100, or the record's where that does not divide it]
+    /// Length of a field in bytes [default: 100, or the record's if 100 does not divide it]
     #[arg(long, value_name = "BYTES", value_parser = bytes)]
     field_bytes: Option<u64>,
 
-    /// What a read moves: record, field [default: record]
+    /// Part that a read moves: record, field [default: record]
     #[arg(long, value_name = "EXTENT", value_parser = word::<ycsb::Extent>)]
     reads: Option<ycsb::Extent>,
 
-    /// What an update moves: record, field [default: field; of kv-client and kv-node record]
+    /// Part that an update moves: record, field [default: field; for kv-client and kv-node record]
     #[arg(long, value_name = "EXTENT", value_parser = word::<ycsb::Extent>)]
     updates: Option<ycsb::Extent>,
 
-    /// When a write has ended: at-node, or in-memory, 82 ns of DRAM later [default: at-node]
+    /// Completion of a write: at-node, or in-memory, 82 ns of DRAM later [default: at-node]
     #[arg(long, value_name = "WHEN", value_parser = word::<ycsb::WriteEnd>)]
     writes: Option<ycsb::WriteEnd>,
 
-    /// Objects in the compute node's DRAM, at 82 ns, to objects in the pool: 50:50 [default: none]
+    /// Ratio of objects in the compute node's DRAM, at 82 ns, to objects in the pool: 50:50
+    /// [default: none local]
     #[arg(long, value_name = "L:R")]
     local_to_remote: Option<LocalToRemote>,
 
-    /// Write a page of tables and figures into this folder; of a scenario
+    /// Write a page of tables and figures into this folder; only with a scenario
     #[arg(long, value_name = "FOLDER", conflicts_with = "pools")]
     out: Option<PathBuf>,
 
-    /// How to print the results
+    /// Format of the results
     #[arg(long, value_name = "FORMAT", default_value = "table")]
     format: Format,
 }

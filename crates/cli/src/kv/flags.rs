@@ -18,36 +18,35 @@ const SIDES: [Named<Index>; 2] = [
 
 #[derive(Args)]
 pub(super) struct Flags {
-    /// Where keys and values are: the URL of a pool; `local:` by default
+    /// URL of the pool for keys and values; `local:` by default
     #[arg(long, value_name = "URL")]
     pool: Option<String>,
-    /// Address and TCP port to listen on, 127.0.0.1:6379 by default; port 0 is any that is free
+    /// Address and TCP port to listen on, 127.0.0.1:6379 by default; port 0 selects a free one
     #[arg(long, value_name = "ADDRESS:PORT")]
     listen: Option<SocketAddr>,
     /// Which side walks the key index; client by default
     #[arg(long, value_name = "SIDE", value_parser = one_of(&SIDES))]
     index: Option<Index>,
-    /// Most clients at once, 10000 by default
+    /// Largest number of concurrent clients, 10000 by default
     #[arg(long, value_name = "COUNT", value_parser = clients())]
     clients_max: Option<u32>,
-    /// File whose first line is the password that clients must name by AUTH or HELLO; others must
-    /// not be able to read the file
+    /// File whose first line is the password for AUTH and HELLO; other users must not be able to
+    /// read the file
     #[arg(long, value_name = "FILE")]
     password_file: Option<PathBuf>,
-    /// Certificate chain in PEM: every connection is TLS then; needs --tls-key
+    /// Certificate chain in PEM; every connection is then TLS; needs --tls-key
     #[arg(long, value_name = "FILE")]
     tls_cert: Option<PathBuf>,
-    /// Private key of the certificate in PEM; others must not be able to read the file
+    /// Private key of the certificate in PEM; other users must not be able to read the file
     #[arg(long, value_name = "FILE")]
     tls_key: Option<PathBuf>,
-    /// Certificates in PEM of whoever signs those that clients must have; without it, clients need
-    /// none
+    /// Certificates in PEM of the authority for client certificates; without it, clients need none
     #[arg(long, value_name = "FILE")]
     tls_client_ca: Option<PathBuf>,
-    /// Answer /metrics for Prometheus at this address and TCP port, in clear
+    /// Serve /metrics for Prometheus at this address and TCP port, in clear
     #[arg(long, value_name = "ADDRESS:PORT")]
     metrics_listen: Option<SocketAddr>,
-    /// The form of logs, on the standard error; text by default
+    /// Format of the logs on the standard error; text by default
     #[arg(long, value_name = "FORMAT", value_parser = one_of(&FORMS))]
     log_format: Option<LogFormat>,
 }

@@ -23,7 +23,8 @@ use crate::{interrupt, logs};
     ethermem kv --config kv.toml --metrics-listen 127.0.0.1:7402\n  \
     redis-cli -p 6379 SET key value EX 60")]
 pub(crate) struct Arguments {
-    /// What the server is to be, in TOML: each flag is a key, with _ for -. Flags count over it
+    /// TOML file of the server's settings: each flag is a key, with _ for -. Flags override the
+    /// file
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
     #[command(flatten)]

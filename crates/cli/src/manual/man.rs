@@ -11,7 +11,7 @@ use crate::failure::Failure;
 #[derive(Args)]
 #[command(after_help = "Example:\n  ethermem man --out man1 && man -l man1/ethermem-sim.1")]
 pub(crate) struct Arguments {
-    /// Folder for the pages, which is made if it is not there: ethermem.1, ethermem-sim.1 and so on
+    /// Folder for the pages ethermem.1, ethermem-sim.1 and so on; created if absent
     #[arg(long, value_name = "FOLDER")]
     out: PathBuf,
 }

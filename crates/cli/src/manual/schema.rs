@@ -9,7 +9,7 @@ use crate::output::print;
 
 const EXAMPLE: &str = "Example:\n  ethermem schema scenario > scenario.schema.json";
 
-/// What has a schema.
+/// Subjects of schemas.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Kind {
     /// A scenario file
@@ -21,7 +21,7 @@ enum Kind {
 #[derive(Args)]
 #[command(after_help = EXAMPLE)]
 pub(crate) struct Arguments {
-    /// What the schema describes
+    /// Subject of the schema
     #[arg(value_name = "KIND")]
     kind: Kind,
 }

@@ -46,55 +46,56 @@ pub(crate) struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Show how a node that runs is
+    /// Show the state of a running node
     Status(status::Arguments),
-    /// List the processes of a node that runs on this machine, or end one
+    /// List the processes of a node on this machine, or end one
     Processes(processes::Arguments),
 }
 
 #[derive(Args)]
 struct Serve {
-    /// What the node is to be, in TOML; docs/reference/node.md lists its keys. Flags count over it
+    /// TOML file of the node's settings; docs/reference/node.md lists its keys. Flags override the
+    /// file
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// Memory to serve, in whole pages: bytes, or with a unit as in 64MiB
+    /// Memory to serve, in whole pages: a number of bytes, or one with a unit as in 64MiB
     #[arg(long, value_name = "SIZE", value_parser = size)]
     memory: Option<ByteSize>,
-    /// Size of a page: what is allocated and protected as one; 64KiB by default
+    /// Size of a page, the unit of allocation and protection; 64KiB by default
     #[arg(long, value_name = "SIZE", value_parser = page())]
     page: Option<PageSize>,
-    /// Address and UDP port to answer on, 127.0.0.1:7400 by default; port 0 is any that is free
+    /// Address and UDP port to listen on, 127.0.0.1:7400 by default; port 0 selects a free one
     #[arg(long, value_name = "ADDRESS:PORT")]
     listen: Option<SocketAddr>,
-    /// Interface to answer on by frames of raw Ethernet, which needs CAP_NET_RAW; without --listen,
-    /// there is no UDP then. A port, 7400 by default, tells nodes on one interface apart
+    /// Interface to listen on for raw Ethernet frames, which needs CAP_NET_RAW; without --listen,
+    /// UDP is then off. A port, 7400 by default, distinguishes nodes on one interface
     #[arg(long, value_name = "INTERFACE[:PORT]", value_parser = ring_place)]
     ring: Option<RingPlace>,
-    /// Neither authenticate nor encrypt; only loopback addresses and `--ring lo` are allowed then
+    /// Neither authenticate nor encrypt; then only loopback addresses and `--ring lo` are allowed
     #[arg(long)]
     insecure: bool,
-    /// Serve the tenant whose key this is, made by `ethermem keygen`; may be repeated
+    /// Serve the tenant with this key, made by `ethermem keygen`; may be repeated
     #[arg(long, value_name = "FILE")]
     key: Vec<PathBuf>,
-    /// Know an operation that is a WebAssembly module; may be repeated
+    /// Load a WebAssembly module as an operation; may be repeated
     #[arg(long, value_name = "NAME=FILE", value_parser = offload)]
     offload: Vec<(String, OffloadFile)>,
-    /// End a process that is not heard of for so many seconds, 60 by default, and take its memory
-    /// back; with 0, processes live until their clients end them
+    /// End a process whose client is silent for this many seconds, 60 by default, and free its
+    /// memory; with 0, processes live until their clients end them
     #[arg(long, value_name = "SECONDS")]
     lease_s: Option<u64>,
-    /// Go to sleep after so many milliseconds without a datagram, 1 by default: until then one CPU
-    /// is busy, and after it a request waits for a wake-up
+    /// Sleep after this many milliseconds without a datagram, 1 by default. Until then one CPU is
+    /// busy; afterwards a request waits for a wake-up
     #[arg(long, value_name = "MILLISECONDS")]
     poll_ms: Option<u64>,
-    /// Answer /metrics for Prometheus and /status at this address and TCP port, in clear
+    /// Serve /metrics for Prometheus and /status at this address and TCP port, in clear
     #[arg(long, value_name = "ADDRESS:PORT")]
     metrics_listen: Option<SocketAddr>,
     /// Let root and the node's own user list and end processes through this Unix socket, by
     /// `ethermem node processes`
     #[arg(long, value_name = "PATH")]
     control: Option<PathBuf>,
-    /// The form of logs, on the standard error; text by default
+    /// Format of the logs on the standard error; text by default
     #[arg(long, value_name = "FORMAT", value_parser = one_of(&FORMS))]
     log_format: Option<LogFormat>,
 }

@@ -17,23 +17,23 @@ use crate::output::Format;
 pub(super) struct Arguments {
     #[command(subcommand)]
     command: Option<Command>,
-    /// The Unix socket of the node: its --control
+    /// Path of the node's Unix socket: its --control
     #[arg(long, value_name = "PATH", global = true)]
     control: Option<PathBuf>,
-    /// How to print the answer
+    /// Format of the answer
     #[arg(long, value_name = "FORMAT", default_value = "table", global = true)]
     format: Format,
 }
 
 #[derive(Subcommand)]
 enum Command {
-    /// End a process: it is dead at once, and the node takes its memory back
+    /// End a process: it ends at once, and the node frees its memory
     End(End),
 }
 
 #[derive(Args)]
 struct End {
-    /// The process: its tenant's number and its own, as they are listed
+    /// Process to end: its tenant's number and its own, as listed
     #[arg(value_name = "TENANT/PROCESS", value_parser = id)]
     id: Id,
 }

@@ -17,10 +17,10 @@ const PATIENCE: Duration = Duration::from_secs(5);
 #[command(after_help = "Example:\n  \
     ethermem node status --metrics-address 127.0.0.1:7401")]
 pub(super) struct Arguments {
-    /// Where the node's metrics are: its --metrics-listen
+    /// Address of the node's metrics: its --metrics-listen
     #[arg(long, value_name = "ADDRESS:PORT")]
     metrics_address: SocketAddr,
-    /// How to print it
+    /// Format of the status
     #[arg(long, value_name = "FORMAT", default_value = "table")]
     format: Format,
 }

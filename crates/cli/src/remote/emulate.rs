@@ -26,24 +26,24 @@ const EXAMPLES: &str = "Examples:\n  \
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
-    /// Private memory of the program that stays local: sizes, or shares of its peak; several are
+    /// Private memory of the program that stays local: sizes, or fractions of its peak; several are
     /// all tried
     #[arg(long, value_name = "SIZE|PERCENT,...", value_delimiter = ',')]
     local: Vec<Share>,
     #[command(flatten)]
     networks: NetworksArguments,
-    /// Try the latencies, rates and shares of the OSDI'16 study, where none are given
+    /// Try the latencies, rates and fractions of the OSDI'16 study, if none are given
     #[arg(long)]
     grid: bool,
-    /// Runs with delays, and as many without
+    /// Number of runs with delays, and of runs without
     #[arg(long, value_name = "COUNT", default_value_t = 3,
           value_parser = clap::value_parser!(u32).range(REPEATS))]
     repeats: u32,
-    /// Write a page of tables and figures into this folder: those of the study, of this program
+    /// Write a page of tables and figures into this folder: the study's, for this program
     #[arg(long, value_name = "FOLDER")]
     out: Option<PathBuf>,
-    /// Run once, with the delays, and tell no slowdown: for a server, whose clients know it. A
-    /// share is then of what the program holds at the time
+    /// Run once, with the delays, and report no slowdown: for a server, whose clients measure it. A
+    /// fraction is then of what the program holds at the time
     #[arg(long, conflicts_with_all = ["grid", "repeats", "out"])]
     once: bool,
     #[command(flatten)]

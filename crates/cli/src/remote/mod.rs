@@ -22,7 +22,7 @@ use serde::Serialize;
 use crate::failure::Failure;
 use crate::output::say;
 
-/// What `run`, `profile` and `emulate` take.
+/// Arguments shared by `run`, `profile` and `emulate`.
 #[derive(Args)]
 pub(crate) struct Common {
     /// Write the report to this file, as JSON
@@ -32,10 +32,10 @@ pub(crate) struct Common {
     ran: Ran,
 }
 
-/// What is run.
+/// The program to run.
 #[derive(Args)]
 pub(crate) struct Ran {
-    /// Bring only pages that a thread waits for
+    /// Do not prefetch: bring only pages that a thread waits for
     #[arg(long)]
     no_prefetch: bool,
     /// The program and its arguments

@@ -7,20 +7,20 @@ use ethermem_experiments::remote::network::{Networks, latency, rate};
 
 #[derive(Args)]
 pub(crate) struct NetworksArguments {
-    /// From a fault to the first byte of its page, in microseconds; several are all tried
+    /// Time from a fault to the first byte of its page, in microseconds; several are all tried
     #[arg(long, value_name = "US,...", value_delimiter = ',', value_parser = latency)]
     latency_us: Vec<f64>,
     /// Data rate in Gb/s; several are all tried. Without it, bytes take no time
     #[arg(long, value_name = "GBPS,...", value_delimiter = ',', value_parser = rate)]
     bandwidth_gbps: Vec<f64>,
-    /// Draw completion times from this file, of `ethermem replay --out`
+    /// Draw completion times from this file, written by `ethermem replay --out`
     #[arg(long, value_name = "FILE", conflicts_with_all = ["latency_us", "bandwidth_gbps"])]
     latency_from: Option<PathBuf>,
-    /// Whose times of that file, when it has those of several fabrics
+    /// Fabric in that file, if it has several
     #[arg(long, value_name = "NAME", requires = "latency_from",
         conflicts_with_all = ["latency_us", "bandwidth_gbps"])]
     fabric: Option<String>,
-    /// Seed of what is drawn
+    /// Seed of the draws
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     seed: u64,
 }

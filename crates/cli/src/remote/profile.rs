@@ -23,10 +23,10 @@ const EXAMPLES: &str = "Examples:\n  \
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
-    /// Private memory of the program that stays local: a size, or a share of its peak
+    /// Private memory of the program that stays local: a size, or a fraction of its peak
     #[arg(long, value_name = "SIZE|PERCENT", default_value = "25%")]
     local: Share,
-    /// The most memory that the program holds, when it is known
+    /// Peak memory of the program, if it is known
     #[arg(long, value_name = "SIZE", value_parser = held)]
     peak: Option<u64>,
     /// Write the trace of remote accesses to this file

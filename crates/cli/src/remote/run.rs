@@ -19,12 +19,11 @@ const EXAMPLES: &str = "Examples:\n  \
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
-    /// Where memory that is not local lives: the URL of a pool. Without it, in this command's own
-    /// memory
+    /// URL of the pool for memory that is not local. Without it, that is this command's own memory
     #[arg(long, value_name = "URL")]
     pool: Option<String>,
-    /// Private memory of the program that stays local: a size, or a share of what it holds at the
-    /// time
+    /// Private memory of the program that stays local: a size, or a fraction of what it holds at
+    /// the time
     #[arg(long, value_name = "SIZE|PERCENT", default_value = "25%")]
     local: Share,
     #[command(flatten)]

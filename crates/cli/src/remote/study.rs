@@ -30,7 +30,7 @@ const EXAMPLES: &str = "Examples:\n  \
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
-    /// Shares of the program's peak that stay local
+    /// Fractions of the program's peak that stay local
     #[arg(long, value_name = "PERCENT,...", value_delimiter = ',',
           default_value = "10%,25%,50%,75%,100%", value_parser = share)]
     local: Vec<f64>,
@@ -45,7 +45,7 @@ pub(crate) struct Arguments {
           value_parser = link_gbps)]
     gbps: Vec<u64>,
 
-    /// Runs with a network's delays, and as many without, of each point
+    /// Number of runs with a network's delays per point, and of runs without
     #[arg(long, value_name = "COUNT", default_value_t = 3,
           value_parser = clap::value_parser!(u32).range(REPEATS))]
     repeats: u32,
@@ -57,8 +57,8 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     setup: SetupArguments,
 
-    /// Replays to run at once; the results are the same bytes, whatever it is. Programs run alone
-    /// [default: as many as the machine runs threads]
+    /// Number of concurrent replays; results are equal for every number. Programs run alone
+    /// [default: the machine's number of hardware threads]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     threads: Option<u16>,
 

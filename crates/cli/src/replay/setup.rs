@@ -25,21 +25,22 @@ const ARRIVALS: [Named<Arrivals>; 2] = [
 
 #[derive(Args, Clone, Debug)]
 pub(crate) struct SetupArguments {
-    /// Blades of a cluster, a multiple of 3: a compute, a memory and a disk blade for each machine
+    /// Number of blades of a cluster, a multiple of 3: a compute, a memory and a disk blade per
+    /// machine
     #[arg(long, value_name = "BLADES", default_value = "15", value_parser = blades)]
     cluster: Blades,
 
-    /// Nodes of the network that clusters are embedded in
+    /// Number of nodes of the network in which clusters are embedded
     #[arg(long, value_name = "NODES", default_value = "144",
           value_parser = clap::value_parser!(u16).range(NODES))]
     embed: u16,
 
-    /// Nodes of a rack
+    /// Number of nodes per rack
     #[arg(long, value_name = "NODES", default_value = "16",
           value_parser = clap::value_parser!(u16).range(RACK_NODES))]
     rack_nodes: u16,
 
-    /// Where the blades of a cluster are
+    /// Nodes that the blades of a cluster may use
     #[arg(long, value_name = "SCOPE", default_value = "datacenter", value_parser = one_of(&SCOPES))]
     scope: Scope,
 
@@ -47,24 +48,24 @@ pub(crate) struct SetupArguments {
     #[arg(long, value_name = "HOW", default_value = "drawn", value_parser = one_of(&ARRIVALS))]
     arrivals: Arrivals,
 
-    /// About how many accesses are simulated, of all clusters together
+    /// Approximate number of simulated accesses, of all clusters together
     #[arg(long, value_name = "COUNT", default_value = "100000",
           value_parser = clap::value_parser!(u64).range(MESSAGES))]
     messages: u64,
 
-    /// Leave out what was before this time of each trace, in ms
+    /// Start of the used part of each trace, in ms
     #[arg(long, value_name = "MS", default_value = "0", value_parser = ms)]
     from_ms: Ns,
 
-    /// Use so much of each trace, in ms [default: to its end]
+    /// Length of the used part of each trace, in ms [default: to its end]
     #[arg(long, value_name = "MS", value_parser = ms)]
     length_ms: Option<Ns>,
 
-    /// How many times faster machines are than those that were traced
+    /// Speed of machines relative to the traced ones
     #[arg(long, value_name = "FACTOR", default_value = "1", value_parser = speed)]
     speed: f64,
 
-    /// Memory is spread over memory blades in blocks of so many KiB
+    /// Size in KiB of the blocks in which memory is spread over memory blades
     #[arg(long, value_name = "KIB", default_value = "2048",
           value_parser = clap::value_parser!(u64).range(BLOCK_KIB))]
     block_kib: u64,
@@ -73,7 +74,7 @@ pub(crate) struct SetupArguments {
     #[arg(long, value_name = "N", default_value = "1")]
     seed: u64,
 
-    /// Set a key of the network's scenario, scenarios/study-clos.toml, as if its file said so:
+    /// Override a key of the network's scenario, scenarios/study-clos.toml:
     /// fabric.packet.forwarding_ns=100. Repeat it for more keys
     #[arg(long = "set", value_name = "KEY=VALUE")]
     settings: Vec<Setting>,

@@ -36,8 +36,8 @@ use ethermem_sim::registry::FABRIC_NAMES;
 use ethermem_udp::{BindError, RingError};
 use ethermem_units::Bytes;
 
-/// URLs of a memory node that serves all tests of this program, from one of its threads: over UDP,
-/// and over raw Ethernet on the loopback if this process may use it.
+/// URLs of a memory node that serves all tests of this program, from one of its threads. It is
+/// reached over UDP, and over raw Ethernet on the loopback if this process may use it.
 fn remote_urls() -> &'static [String] {
     static URLS: OnceLock<Vec<String>> = OnceLock::new();
     URLS.get_or_init(|| {

@@ -1,4 +1,4 @@
-//! The clients' side: windows, retries, and what waits for them.
+//! The clients' side: windows, retries, and the waiting requests.
 
 use std::collections::VecDeque;
 
@@ -9,43 +9,43 @@ use ethermem_workload::NodeIndex;
 
 use super::{ClioConfig, Header, Hosts};
 
-/// A request that was sent, and has no answer.
+/// A request that was sent and has no answer.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Try {
     part: u32,
-    /// Tries after the first.
+    /// Number of retries.
     attempt: u8,
     sent: Ns,
     due: Ns,
 }
 
-/// What a client has to do with one memory node.
+/// The state of a client towards one memory node.
 struct Peer {
     congestion: CongestionWindow,
     trips: RoundTrips,
-    /// Flows with parts that were not sent, in their order.
+    /// Flows with parts that were not sent, in order.
     waiting: VecDeque<FlowId>,
-    /// It waits for room for answers.
+    /// True while the next request waits for room for its answer.
     held: bool,
 }
 
-/// What a client has to do with all of them.
+/// The state of a client towards all memory nodes.
 struct Host {
     incast: IncastWindow,
-    /// Memory nodes whose next request waits for room for its answer, in their order.
+    /// Memory nodes whose next request waits for room for its answer, in order.
     held: VecDeque<NodeIndex>,
 }
 
-/// Every node, as a client.
+/// The clients: every node.
 pub(super) struct Clients {
     rules: ClioConfig,
     window_initial: u32,
     hosts: Vec<Host>,
-    /// By client and memory node, as they first meet.
+    /// The peers by client and memory node, created at their first contact.
     peers: Vec<Option<Box<Peer>>>,
 }
 
-/// The clock that windows and round trips are kept by.
+/// The time on the clock of windows and round trips.
 fn ns(at: Ps) -> Ns {
     Ns(at.0 / 1_000)
 }
@@ -80,7 +80,7 @@ impl Clients {
         })
     }
 
-    /// A message begins.
+    /// Begins a message.
     pub(super) fn begin(&mut self, net: &mut Net<'_, Hosts>, id: FlowId) {
         let flow = net.flow(id);
         let (client, memory, purpose, packets) =
@@ -94,7 +94,7 @@ impl Clients {
         self.pump(net, client, memory);
     }
 
-    /// Sends what waits for this memory node, as far as there is room.
+    /// Sends the requests that wait for this memory node, as far as there is room.
     fn pump(&mut self, net: &mut Net<'_, Hosts>, client: NodeIndex, memory: NodeIndex) {
         let now = ns(net.now());
         while let Some(&id) = self.peer(client, memory).waiting.front() {
@@ -129,7 +129,7 @@ impl Clients {
         }
     }
 
-    /// Tries again what has waited for its answer long enough.
+    /// Retries requests that have waited long enough for their answer.
     pub(super) fn on_timer(&mut self, net: &mut Net<'_, Hosts>, id: FlowId) {
         let now = ns(net.now());
         let flow = net.flow_mut(id);
@@ -153,7 +153,7 @@ impl Clients {
         self.pump(net, client, memory);
     }
 
-    /// An answer has come to a part of a message. Gives whether it was the last that was missing.
+    /// Processes an answer to a part of a message. Returns true if it was the last missing one.
     pub(super) fn on_answer(&mut self, net: &mut Net<'_, Hosts>, id: FlowId, to: Header) -> bool {
         let now = ns(net.now());
         let answer = answer_bytes(net, id, to.part);
@@ -178,7 +178,7 @@ impl Clients {
         done
     }
 
-    /// Something has come to a client: there may be room.
+    /// Continues after an arrival at a client, which may have made room.
     pub(super) fn go_on(&mut self, net: &mut Net<'_, Hosts>, client: NodeIndex, memory: NodeIndex) {
         self.pump(net, client, memory);
         for _ in 0..self.hosts[usize::from(client)].held.len() {
@@ -192,7 +192,7 @@ impl Clients {
     }
 }
 
-/// Bytes of the answer to a part that the incast window counts: the data.
+/// Number of bytes of the answer to a part that the incast window counts: the data.
 fn answer_bytes(net: &Net<'_, Hosts>, id: FlowId, part: u32) -> Bytes {
     match net.flow(id).purpose {
         Purpose::Data => Bytes(0),
@@ -209,7 +209,7 @@ fn send(net: &mut Net<'_, Hosts>, id: FlowId, part: u32, attempt: u8) {
     net.send(id, Outgoing { from: End::Source, data_bytes, rank: 0, header });
 }
 
-/// Has a flow looked at, at `at` at the latest.
+/// Requests a check of a flow at `at` at the latest.
 fn look(net: &mut Net<'_, Hosts>, id: FlowId, at: Ns) {
     let state = &mut net.flow_mut(id).state;
     if at < state.look {

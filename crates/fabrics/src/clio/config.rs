@@ -8,42 +8,42 @@ use ethermem_engine::keys::{
 use ethermem_units::{Bytes, Ps};
 use ethermem_workload::InputError;
 
-/// What the paper's board and hosts take for a packet beside MAC, PCS, line and switch, each way at
-/// each end: what is left of its 2.5 us median for 16 B on links of 10 Gb/s.
+/// Time of the paper's board and hosts per packet, beside MAC, PCS, line and switch, in each
+/// direction at each end. It is the rest of the paper's 2.5 us median for 16 B on links of 10 Gb/s.
 pub const CLIO_STACK: Ps = Ps::from_ns(207);
 
-/// See the module above.
+/// The parameters of the fabric.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ClioConfig {
-    /// IP, UDP and Clio's header of a packet.
+    /// Bytes of the headers of IP, UDP and Clio in a packet.
     pub header: Bytes,
     /// Buffer of a switch port.
     pub buffer: Bytes,
-    /// Requests that a client may have under way to a memory node before it has heard of it; `None`
+    /// Maximum requests in flight from a client to a memory node before the first answer; `None`
     /// for a bandwidth-delay product.
     pub window_initial: Option<u32>,
-    /// The same at most.
+    /// Maximum requests in flight from a client to a memory node.
     pub window_max: u32,
-    /// Round trips that are longer than the shortest by more make the window smaller.
+    /// A round trip that exceeds the shortest one by more than this shrinks the window.
     pub queueing_target: Ps,
-    /// Bytes of answers that a client may have under way to it; `None` for what its link carries
-    /// in two unloaded round trips and the queueing target.
+    /// Maximum bytes of answers in flight to a client; `None` for what its link carries in two
+    /// unloaded round trips and the queueing target.
     pub incast: Option<Bytes>,
-    /// Shortest time after which a request is tried again.
+    /// Minimum time after which a request is retried.
     pub retry_min: Ps,
-    /// The longest.
+    /// Maximum time after which a request is retried.
     pub retry_max: Ps,
-    /// Clock of the memory node's fast path.
+    /// Clock period of the memory node's fast path.
     pub clock: Ps,
-    /// Bytes that it takes in a cycle.
+    /// Bytes that the fast path takes per cycle.
     pub width: Bytes,
-    /// Entries of its TLB.
+    /// Number of entries of the TLB.
     pub tlb_entries: u32,
-    /// Processes whose memory is accessed, at every memory node.
+    /// Number of processes whose memory is accessed, at every memory node.
     pub processes: u16,
-    /// Pages of each that are.
+    /// Number of accessed pages of each process.
     pub pages: u32,
-    /// What the memory node takes longer, on average, for a packet; exponential.
+    /// Mean additional time of the memory node per packet, exponentially distributed.
     pub jitter: Ps,
 }
 
@@ -68,7 +68,7 @@ impl Default for ClioConfig {
     }
 }
 
-/// A page table of so many entries at every memory node is as much as a run should keep.
+/// Maximum number of entries of a memory node's page table: more would take too much memory.
 const PAGES_MAX: u64 = 1 << 20;
 
 impl Parameters for ClioConfig {
@@ -116,7 +116,7 @@ impl Parameters for ClioConfig {
 
     fn quiet(&mut self) {
         (self.processes, self.pages, self.jitter) = (1, 1, Ps::ZERO);
-        // Windows outlive messages: a message alone would depend on those before it.
+        // Windows outlive messages: the time of a message alone would depend on earlier messages.
         self.window_initial = None;
     }
 }

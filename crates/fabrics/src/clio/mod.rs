@@ -1,9 +1,9 @@
 //! Clio's transport and memory node (ASPLOS 2022) on the packet network.
 //!
-//! Requests without connections, each packet of which is executed alone, in whatever order; the
-//! response is the acknowledgement. All state of the transport is the clients', and their windows
-//! and retries are those of `ethermem_clio::transport`, which `udp:` pools run; memory nodes
-//! translate with its page table and TLB.
+//! Requests need no connection; each packet of a request is executed alone, in any order, and the
+//! response is the acknowledgement. Clients hold all state of the transport. Their windows and
+//! retries come from `ethermem_clio::transport`, which `udp:` pools run; memory nodes translate
+//! with its page table and TLB.
 
 mod client;
 mod config;
@@ -31,28 +31,28 @@ pub struct Hosts {
     memory_access: Ps,
     seed: u64,
     clients: Clients,
-    /// By node, those that were asked for something.
+    /// The memory nodes, by node; a node becomes one at its first request.
     nodes: Vec<Option<Box<MemoryNode>>>,
 }
 
 /// A message, or the response to one.
 #[derive(Debug, Default)]
 pub struct Ends {
-    /// Packets that carry its data: each is a request of its own.
+    /// Number of packets that carry its data: each is a request of its own.
     parts: u32,
-    /// The first that was not sent.
+    /// The first part that was not sent.
     next: u32,
     tries: Vec<Try>,
     answered: Received,
-    /// When it is looked at.
+    /// The time at which it is checked.
     look: Ns,
-    /// All has been answered; of a response, all of it has come.
+    /// True if all parts were answered; in a response, if all of it has arrived.
     done: bool,
-    /// Which parts the memory node has executed.
+    /// The parts that the memory node has executed.
     executed: Received,
     /// Parts of a read that memory has answered before the response is opened.
     read: Vec<Header>,
-    /// A request's response, or a response's request, once there is one.
+    /// The response of a request, or the request of a response, once it exists.
     other: Option<FlowId>,
 }
 
@@ -70,7 +70,7 @@ impl Ends {
     }
 }
 
-/// What a packet says: which part of its message it is or answers, and in which try.
+/// The header of a packet: the part of its message that it is or answers, and the try.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Header {
     part: u32,
@@ -78,7 +78,7 @@ pub struct Header {
 }
 
 impl Hosts {
-    /// A request is whole at the memory node.
+    /// Handles a request that is whole at the memory node.
     fn on_request(&mut self, net: &mut Net<'_, Hosts>, packet: &Packet<Header>) {
         let flow = net.flow(packet.flow);
         let work = Work {
@@ -96,7 +96,7 @@ impl Hosts {
         net.wake(End::Destination, at, leaves);
     }
 
-    /// A request has passed the fast path.
+    /// Executes a request that has passed the fast path.
     fn execute(&mut self, net: &mut Net<'_, Hosts>, at: NodeIndex, work: Work) {
         let Work { flow: id, part, attempt, .. } = work;
         let flow = net.flow_mut(id);
@@ -126,7 +126,7 @@ impl Hosts {
         }
     }
 
-    /// Memory has answered a later part of a read.
+    /// Answers a later part of a read, after memory has answered.
     fn respond(net: &mut Net<'_, Hosts>, work: Work) {
         let request = net.flow_mut(work.flow);
         if request.generation != work.generation || request.state.done {
@@ -144,12 +144,12 @@ impl Hosts {
         net.send(response, Outgoing { from: End::Source, data_bytes, rank: 0, header });
     }
 
-    /// An answer is whole at the client.
+    /// Handles an answer that is whole at the client.
     fn on_answer(&mut self, net: &mut Net<'_, Hosts>, packet: &Packet<Header>) {
         let flow = net.flow(packet.flow);
         let asked = flow.state.other.filter(|_| flow.purpose == Purpose::Data);
         let request = asked.unwrap_or(packet.flow);
-        // What a response repeats comes after the request's place may be another message's.
+        // A repeated response may arrive when the request's entry is already reused.
         if !flow.state.done && self.clients.on_answer(net, request, packet.header) {
             if asked.is_some() {
                 net.flow_mut(packet.flow).state.done = true;
@@ -253,13 +253,13 @@ impl Transport for Hosts {
         }
     }
 
-    /// Its client waits for all of the response.
+    /// The client waits for the whole response, so nothing ends here.
     fn on_answered(&mut self, _net: &mut Net<'_, Hosts>, _request: FlowId) {}
 
     fn feedback_packets(_config: &FabricConfig, kind: Kind, packets: u64) -> u64 {
         match kind {
             Kind::Write => packets,
-            // Each but the first, which every read has.
+            // Every read has the first one; the others are additional.
             Kind::Read | Kind::ReadModifyWrite => packets - 1,
         }
     }

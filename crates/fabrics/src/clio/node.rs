@@ -1,4 +1,4 @@
-//! A memory node: its fast path in time, over the page table and TLB of the real one.
+//! A memory node: the timing of its fast path, over the page table and TLB of the real node.
 
 use std::collections::VecDeque;
 
@@ -11,40 +11,40 @@ use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
 use super::ClioConfig;
 
-/// Clio's own. No byte of it exists here.
+/// Clio's page size. No byte of a page exists here.
 const PAGE: PageSize = PageSize::Mib4;
 
 /// A request on the fast path.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Work {
     pub(super) flow: FlowId,
-    /// Which life of the flow's place it is: it may have ended meanwhile.
+    /// The generation of the flow's entry: the flow may have ended meanwhile.
     pub(super) generation: u32,
     pub(super) part: u32,
     pub(super) attempt: u8,
 }
 
-/// See the module.
+/// A memory node with its fast path.
 pub(super) struct MemoryNode {
     map: AddressMap,
-    /// Where the pages of each process begin, by space.
+    /// The first address of the pages of each process, by space.
     starts: Vec<u64>,
     draws: SplitMix64,
-    /// When the next packet can enter the fast path.
+    /// The time at which the next packet can enter the fast path.
     free: Ps,
-    /// When the last one leaves it: they do so in order.
+    /// The time at which the last packet leaves it: packets leave in order.
     last: Ps,
-    /// On the fast path, and behind it what waits for memory.
+    /// Packets on the fast path, and the ones behind it that wait for memory.
     entered: VecDeque<(Ps, Work)>,
     reading: VecDeque<(Ps, Work)>,
 }
 
 impl MemoryNode {
-    /// A node whose pages have all been used.
+    /// A node whose pages have all been touched.
     pub(super) fn new(rules: &ClioConfig, seed: u64) -> MemoryNode {
         let pages = u64::from(rules.processes) * u64::from(rules.pages);
         let config = MemoryConfig {
-            // Twice as much as is used: a range of nearly all pages might fit no page table.
+            // Twice the used memory: a range of nearly all pages might fit no page table.
             memory: Bytes(2 * pages * PAGE.bytes()),
             page: PAGE,
             tlb_entries: rules.tlb_entries,
@@ -76,7 +76,8 @@ impl MemoryNode {
         }
     }
 
-    /// A packet of so many bytes comes to a page of its choice; gives when it leaves the fast path.
+    /// Processes a packet of this many bytes to a random page. Returns when it leaves the fast
+    /// path.
     pub(super) fn enter(
         &mut self,
         rules: &ClioConfig,
@@ -94,23 +95,23 @@ impl MemoryNode {
         self.last
     }
 
-    /// What it reads has left the fast path; gives when memory has answered.
+    /// Reads memory after the fast path. Returns when memory has answered.
     pub(super) fn read(&mut self, now: Ps, memory_access: Ps, work: Work) -> Ps {
         self.reading.push_back((now + memory_access, work));
         now + memory_access
     }
 
-    /// The next request whose turn on the fast path has come.
+    /// The next request that leaves the fast path by now.
     pub(super) fn leaves(&mut self, now: Ps) -> Option<Work> {
         pop_due(&mut self.entered, now)
     }
 
-    /// The next one that memory has answered.
+    /// The next request that memory has answered by now.
     pub(super) fn has_read(&mut self, now: Ps) -> Option<Work> {
         pop_due(&mut self.reading, now)
     }
 
-    /// Translates the address of an access; whether the TLB did not have it.
+    /// Translates the address of an access. Returns true for a miss of the TLB.
     fn misses(&mut self, rules: &ClioConfig) -> bool {
         let process = self.below(rules.processes.into());
         let page = self.below(rules.pages.into());
@@ -125,12 +126,12 @@ impl MemoryNode {
         if rules.jitter == Ps::ZERO {
             return Ps::ZERO;
         }
-        // 53 bits in (0, 1]; libm's logarithm has the same bits on every platform.
+        // 53 bits in (0, 1]; libm's logarithm has equal bits on every platform.
         let uniform = ((self.draws.next_u64() >> 11) + 1) as f64 / (1_u64 << 53) as f64;
         Ps((-libm::log(uniform) * rules.jitter.0 as f64) as u64)
     }
 
-    /// A number below `most`; the only one costs no draw.
+    /// A random number below `most`; without a choice it costs no draw.
     fn below(&mut self, most: u64) -> u64 {
         if most == 1 {
             return 0;

@@ -11,17 +11,18 @@ use super::{Flit, Sharing};
 /// Parameters of `fabric.kind = "cxl"`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CxlConfig {
-    /// How slots are packed.
+    /// The packing of slots.
     pub flit: Flit,
-    /// Entries of the buffer at either end of a link: a line with its header each, or requests.
+    /// The buffer entries at either end of a link; an entry holds a line with its header, or
+    /// requests.
     pub sharing: Sharing,
-    /// Requests of a message that share an entry: at most the four of a flit of 68 B.
+    /// Number of requests of a message that share an entry: at most the four of a flit of 68 B.
     pub requests_each: u32,
-    /// Through the switch, its two ports included.
+    /// Time through the switch, including its two ports.
     pub switch: Ps,
-    /// Through a node's port, one way.
+    /// Time through a node's port in one direction.
     pub port: Ps,
-    /// From an entry that comes free to its credit on the wire.
+    /// Time from the release of an entry to its credit on the wire.
     pub credit_return: Ps,
 }
 

@@ -4,10 +4,10 @@ use std::collections::VecDeque;
 
 use ethermem_units::{BLOCK_PAYLOAD_BYTES, BitsPerSecond, Ps};
 
-/// What a slot carries.
+/// Number of bytes in a slot.
 pub(super) const SLOT_BYTES: u64 = 16;
 
-/// How slots are packed.
+/// The packing of slots into flits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Flit {
     /// Four slots, two bytes of CRC and two of protocol identifier (CXL 2.0, 4.2 and 6.2).
@@ -18,7 +18,7 @@ pub enum Flit {
 }
 
 impl Flit {
-    /// Slots of 16 B that it carries.
+    /// Number of 16 B slots of a flit.
     pub(super) const fn slots(self) -> u64 {
         match self {
             Flit::Bytes68 => 4,
@@ -26,7 +26,7 @@ impl Flit {
         }
     }
 
-    /// Blocks of 64 bits that it takes of a link, which need not be whole.
+    /// Number of 64-bit blocks that a flit takes on a link, which need not be whole.
     pub(super) const fn blocks(self) -> f64 {
         match self {
             Flit::Bytes68 => 8.5,
@@ -34,32 +34,34 @@ impl Flit {
         }
     }
 
-    /// What it takes of a link. A block of every Ethernet rate takes an even number of picoseconds.
+    /// Time of a flit on a link. A block of every Ethernet rate takes an even number of
+    /// picoseconds.
     pub(super) fn time(self, link: BitsPerSecond) -> Ps {
         Ps((self.blocks() * 2.0) as u64 * link.block_time().0 / 2)
     }
 }
 
-/// When a transaction is through.
+/// The times of a transmitted transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Sent {
-    /// Its last flit has left.
+    /// The time at which its last flit has left.
     pub(super) end: Ps,
-    /// The transmitter can take the next one: the last flit starts and has slots left, or it ends.
+    /// The time at which the transmitter can take the next one: the last flit starts and has slots
+    /// left, or it ends.
     pub(super) next: Ps,
 }
 
-/// A transmitter: a flit leaves with what there is when it starts.
+/// A transmitter: a flit leaves with the slots that are available when it starts.
 #[derive(Clone, Debug)]
 pub(super) struct Line {
     flit_time: Ps,
     flit_bytes: f64,
     slots: u64,
-    /// Start of the last flit, and slots of it taken.
+    /// The start of the last flit, and the number of its slots in use.
     last: Ps,
     taken: u64,
     flits: u64,
-    /// Slots that carried data.
+    /// Number of slots that carried data.
     pub(super) data_slots: u64,
 }
 
@@ -77,7 +79,7 @@ impl Line {
         }
     }
 
-    /// Sends `slots` from now on: in the flit that starts now, or in new ones when it is through.
+    /// Sends `slots` from now on, in the flit that starts now or in new ones behind it.
     pub(super) fn send(&mut self, now: Ps, slots: u64) -> Sent {
         if self.flits == 0 || now > self.last || self.taken == self.slots {
             let free = if self.flits == 0 { now } else { self.last + self.flit_time };
@@ -94,7 +96,7 @@ impl Line {
         Sent { end, next: if self.taken == self.slots { end } else { self.last } }
     }
 
-    /// Share of the time until `ended` that flits took.
+    /// Share of the time until `ended` in which flits were sent.
     pub(super) fn share(&self, ended: Ps) -> f64 {
         if ended == Ps::ZERO {
             0.0
@@ -103,19 +105,19 @@ impl Line {
         }
     }
 
-    /// Bytes of all flits, empty slots included.
+    /// Number of bytes of all flits, empty slots included.
     pub(super) fn bytes_sent(&self) -> f64 {
         self.flits as f64 * self.flit_bytes
     }
 }
 
-/// A sender's credits for the buffer at the other end, or for a class's part of it. One is a
-/// transaction's entry, shared by all destinations.
+/// A sender's credits for the buffer at the other end, or for a class's part of it. A credit is the
+/// entry of one transaction; all destinations share the credits.
 #[derive(Clone, Debug)]
 pub(super) struct Credits {
     size: u32,
     here: u32,
-    /// When those on their way back arrive.
+    /// The arrival times of credits on their way back.
     returning: VecDeque<Ps>,
 }
 
@@ -124,7 +126,7 @@ impl Credits {
         Credits { size, here: size, returning: VecDeque::new() }
     }
 
-    /// Whether one is here.
+    /// True if a credit is available.
     pub(super) fn has(&mut self, now: Ps) -> bool {
         while self.returning.front().is_some_and(|&at| at <= now) {
             self.returning.pop_front();
@@ -133,36 +135,36 @@ impl Credits {
         self.here > 0
     }
 
-    /// Takes one, when one is here.
+    /// Takes a credit, if one is available.
     pub(super) fn take(&mut self, now: Ps) -> bool {
         let taken = self.has(now);
         self.here -= u32::from(taken);
         taken
     }
 
-    /// Sends one back, to arrive `at`.
+    /// Sends a credit back, to arrive at `at`.
     pub(super) fn give(&mut self, at: Ps) {
         assert!(self.returning.back().is_none_or(|&last| last <= at), "a credit overtook another");
         self.returning.push_back(at);
         assert!(self.owned() <= self.size, "{} credits of {}", self.owned(), self.size);
     }
 
-    /// When the next one arrives.
+    /// The arrival time of the next credit.
     pub(super) fn next(&self) -> Option<Ps> {
         self.returning.front().copied()
     }
 
-    /// How many there are.
+    /// Number of credits.
     pub(super) fn size(&self) -> u32 {
         self.size
     }
 
-    /// Those of no entry.
+    /// Number of credits without an entry in use.
     pub(super) fn owned(&self) -> u32 {
         self.here + self.returning.len() as u32
     }
 
-    /// Whether no entry is taken.
+    /// True if no entry is in use.
     pub(super) fn all_back(&self) -> bool {
         self.owned() == self.size
     }
@@ -201,7 +203,7 @@ mod tests {
     fn what_comes_after_a_flits_start_waits_for_the_next_one() {
         let mut line = line(Flit::Bytes68);
         assert_eq!(line.send(Ps(0), 1), Sent { end: Ps(5_440), next: Ps(0) });
-        // At its start there is room for more, and then no longer.
+        // At its start the flit has room for more, and later it has none.
         assert_eq!(line.send(Ps(0), 1).end, Ps(5_440));
         assert_eq!(line.send(Ps(1), 1), Sent { end: Ps(10_880), next: Ps(5_440) });
         assert_eq!(line.send(Ps(20_000), 4), Sent { end: Ps(25_440), next: Ps(25_440) });

@@ -1,11 +1,11 @@
-//! CXL: flits, and credits from hop to hop.
+//! CXL: flits, with hop-by-hop credits.
 //!
-//! A message is cache lines. A read sends a request a line and gets a header and four slots of data
-//! for each; a write sends them. Slots of 16 B are packed into flits, whatever they belong to, and
-//! a link's sender has a credit for each entry of the buffer at its end, shared by all
-//! destinations. The switch keeps what came through a port in one queue, or in one a class of
-//! messages with credits of its own: the first in it waits until its egress has a turn and a credit
-//! for it, and all behind it wait too, wherever they go.
+//! A message consists of cache lines. A read sends one request per line, and gets a header and four
+//! slots of data for each; a write sends these. Slots of 16 B are packed into flits across
+//! messages. A link's sender has a credit for each entry of the buffer at its end; all destinations
+//! share the credits. The switch keeps the entries from a port in one queue, or in one queue per
+//! class of messages with its own credits. The first entry waits for its egress's turn and for a
+//! credit, and all entries behind it wait too, wherever they go.
 
 mod config;
 mod link;
@@ -26,7 +26,7 @@ use transaction::{Entry, Flow, LINE_BYTES, LINE_SLOTS};
 
 pub use config::CxlConfig;
 
-/// What has come to be.
+/// The events of the fabric.
 #[derive(Clone, Copy)]
 pub enum Event {
     /// A node's transmitter can take the next transaction.
@@ -39,16 +39,16 @@ pub enum Event {
     Left(NodeIndex, u8, NodeIndex),
     /// An egress has a credit.
     Downlink(NodeIndex),
-    /// Requests for so many lines are through their memory, and its port.
+    /// Requests for this many lines have passed their memory and its port.
     Respond(Handle, u8),
-    /// The last credit of a message is back: it leaves nothing behind.
+    /// The last credit of a message is back: nothing of it is left.
     Returned,
 }
 
-/// Lines after which the packing of either flit repeats.
+/// Number of lines after which the packing of either flit repeats.
 const PACKING_LINES: u64 = 12;
 
-/// See the module.
+/// The CXL network.
 pub struct Cxl {
     config: CxlConfig,
     propagation: Ps,
@@ -61,7 +61,7 @@ pub struct Cxl {
     lines_delivered: u64,
 }
 
-/// Schedules a look for a credit, unless one comes as soon.
+/// Schedules a check for a credit, unless an earlier one is pending.
 fn look(sim: &mut Sim<Event>, pending: &mut Option<Ps>, at: Ps, event: Event) {
     if pending.is_none_or(|pending| at < pending) {
         *pending = Some(at);
@@ -69,7 +69,7 @@ fn look(sim: &mut Sim<Event>, pending: &mut Option<Ps>, at: Ps, event: Event) {
     }
 }
 
-/// What is pending after a look at `now`: one that was put forward leaves a later one behind.
+/// Updates the pending check after a check at `now`: a later one may remain.
 fn looked(pending: &mut Option<Ps>, now: Ps) {
     if *pending == Some(now) {
         *pending = None;
@@ -81,7 +81,7 @@ impl Cxl {
         self.flows[handle as usize].as_mut().expect("it has not ended")
     }
 
-    /// Sends a node's next transaction, when it has one and a credit. Its messages take turns.
+    /// Sends a node's next transaction, if it has one and a credit. Its messages take turns.
     fn uplink(&mut self, sim: &mut Sim<Event>, node: NodeIndex) {
         let now = sim.now();
         let requests_each = self.config.requests_each;
@@ -124,7 +124,7 @@ impl Cxl {
         }
     }
 
-    /// The first entry of a channel's buffer waits for its egress, when it has come that far.
+    /// Queues the first entry of a channel's buffer at its egress, if it can be forwarded.
     fn wait(&mut self, sim: &mut Sim<Event>, port: NodeIndex, at: u8) {
         let channel = &mut self.ingress[usize::from(port)].channels[usize::from(at)];
         let Some(&(ready, entry)) = channel.buffer.front() else {
@@ -139,7 +139,7 @@ impl Cxl {
         self.downlink(sim, entry.to);
     }
 
-    /// Forwards the first entry of the port whose turn it is.
+    /// Forwards the first entry of the next port in turn.
     fn downlink(&mut self, sim: &mut Sim<Event>, node: NodeIndex) {
         let now = sim.now();
         let egress = &mut self.egress[usize::from(node)];
@@ -147,7 +147,7 @@ impl Cxl {
             return;
         }
         let Some((port, at)) = egress.take(now) else {
-            // All its entries are on their way through: a node takes what comes.
+            // All its entries are on their way through: a node takes every arrival.
             let next = egress.next_credit().expect("a node's entries come free by themselves");
             look(sim, &mut egress.look, next, Event::Downlink(node));
             return;
@@ -164,7 +164,7 @@ impl Cxl {
         egress.credits[usize::from(at)].give(arrived + credit);
         channel.credits.give(sent.end + credit);
         if !ingress.busy && !channel.turns.is_empty() {
-            // It had none, and none on the way.
+            // The port had no credit, and none on the way.
             look(sim, &mut ingress.look, sent.end + credit, Event::Credit(port));
         }
         if self.arrive(sim, entry, arrived) {
@@ -172,7 +172,7 @@ impl Cxl {
         }
     }
 
-    /// Takes what comes to a node; gives whether its message ends with it.
+    /// Processes an arrival at a node. Returns true if its message ends with it.
     fn arrive(&mut self, sim: &mut Sim<Event>, entry: Entry, at: Ps) -> bool {
         if entry.requests > 0 {
             sim.at_memory(entry.handle, at);
@@ -202,12 +202,12 @@ impl Cxl {
         self.uplink(sim, node);
     }
 
-    /// Data bytes after which the timing of a message alone repeats: those of the packing, or,
-    /// where credits hold a message up, all that credits are for.
+    /// Number of data bytes after which the timing of a message alone repeats. It is the packing's
+    /// period, or, where credits delay a message, the data of all credits.
     fn period_bytes(config: &FabricConfig) -> u64 {
         let own = &config.of::<CxlConfig>();
         let flit = own.flit.time(config.link);
-        // A transaction may wait for the flit under way.
+        // A transaction may wait for the flit in progress.
         let flits = flit * (1 + (LINE_SLOTS + 1).div_ceil(own.flit.slots()));
         let hop = flits + config.propagation * 2 + own.credit_return;
         let circle = (hop + own.switch + flits).0.max((hop + own.port).0);

@@ -1,4 +1,4 @@
-//! Ports: what waits at either end of a link, by the credits that it needs.
+//! Ports: the queues at either end of a link, by the credits that they need.
 
 use std::collections::VecDeque;
 
@@ -9,27 +9,27 @@ use super::CxlConfig;
 use super::link::{Credits, Line};
 use super::transaction::{Class, Entry, Turn};
 
-/// Whose entries a link's buffer has.
+/// The division of the entries of a link's buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sharing {
-    /// All classes of messages share them, and one queue.
+    /// All classes of messages share the entries and one queue.
     Shared {
-        /// How many there are.
+        /// Number of entries.
         entries: u32,
     },
-    /// Every class has its own, and its own queue.
+    /// Every class has its own entries and its own queue.
     ByClass {
-        /// Of requests without data (M2S Req).
+        /// Number of entries for requests without data (M2S Req).
         request_entries: u32,
-        /// Of requests with data (M2S RwD).
+        /// Number of entries for requests with data (M2S RwD).
         write_entries: u32,
-        /// Of data that was asked for (S2M DRS).
+        /// Number of entries for requested data (S2M DRS).
         response_entries: u32,
     },
 }
 
 impl Sharing {
-    /// The entries of every channel.
+    /// The number of entries of each channel.
     pub(super) fn channels(self) -> Vec<u32> {
         match self {
             Sharing::Shared { entries } => vec![entries],
@@ -48,26 +48,28 @@ impl Sharing {
     }
 }
 
-/// What waits for credits of its own, at a node and in the switch's buffer for it.
+/// A queue with credits of its own, at a node and in the switch's buffer for it.
 pub(super) struct Channel {
-    /// With when they came: of channels that have a credit, the one that waits longest is next.
+    /// The waiting turns with their arrival numbers. Of the channels with a credit, the one that
+    /// waits longest is next.
     pub(super) turns: VecDeque<(u64, Turn)>,
     pub(super) credits: Credits,
-    /// With when the switch can forward it: the first decides for all.
+    /// The buffered entries with the time from which the switch can forward them: the first one
+    /// blocks the others.
     pub(super) buffer: VecDeque<(Ps, Entry)>,
-    /// The first of them is on its way to its egress, waits there, or one is leaving.
+    /// True while the first entry is on its way to its egress, waits there, or an entry is leaving.
     pub(super) forwarding: bool,
 }
 
-/// A node's transmitter and the switch's buffer at its end.
+/// A node's transmitter, and the switch's buffer at its end.
 pub(super) struct Ingress {
     pub(super) channels: Vec<Channel>,
     pub(super) line: Line,
-    /// Turns that ever came.
+    /// Number of turns that ever arrived.
     turns: u64,
-    /// The line takes nothing before its next event.
+    /// True if the line takes no transaction before its next event.
     pub(super) busy: bool,
-    /// When a credit will be looked for.
+    /// The time of the next check for a credit.
     pub(super) look: Option<Ps>,
 }
 
@@ -83,13 +85,13 @@ impl Ingress {
         Ingress { channels, line, turns: 0, busy: false, look: None }
     }
 
-    /// Puts a turn behind those that wait.
+    /// Adds a turn behind the waiting ones.
     pub(super) fn push(&mut self, channel: u8, turn: Turn) {
         self.channels[usize::from(channel)].turns.push_back((self.turns, turn));
         self.turns += 1;
     }
 
-    /// Takes the turn that waits longest of those that have a credit, with one.
+    /// Takes the longest waiting turn that has a credit, and the credit.
     pub(super) fn take(&mut self, now: Ps) -> Option<Turn> {
         let first = |channel: &&mut Channel| channel.turns.front().map(|&(came, _)| came);
         let waiting = self.channels.iter_mut().filter(|channel| !channel.turns.is_empty());
@@ -99,7 +101,7 @@ impl Ingress {
         channel.turns.pop_front().map(|(_, turn)| turn)
     }
 
-    /// When the next credit comes that something waits for, if one is on its way.
+    /// The arrival time of the next credit for which a turn waits, if one is on its way.
     pub(super) fn next_credit(&self) -> Option<Ps> {
         let waiting = self.channels.iter().filter(|channel| !channel.turns.is_empty());
         waiting.filter_map(|channel| channel.credits.next()).min()
@@ -108,12 +110,12 @@ impl Ingress {
 
 /// A switch's transmitter to a node.
 pub(super) struct Egress {
-    /// Ports, with the channel, whose first entry goes here, in turn.
+    /// Ports and channels whose first entry goes here, in turn.
     pub(super) waiting: VecDeque<(NodeIndex, u8)>,
     pub(super) line: Line,
-    /// For the node's buffer, by channel.
+    /// The credits for the node's buffer, by channel.
     pub(super) credits: Vec<Credits>,
-    /// As of [`Ingress`].
+    /// True if the line is busy: see [`Ingress`].
     pub(super) busy: bool,
     pub(super) look: Option<Ps>,
 }
@@ -124,7 +126,7 @@ impl Egress {
         Egress { waiting: VecDeque::new(), line, credits, busy: false, look: None }
     }
 
-    /// Takes the first that has a credit, with one.
+    /// Takes the first waiting entry that has a credit, and the credit.
     pub(super) fn take(&mut self, now: Ps) -> Option<(NodeIndex, u8)> {
         let credits = &mut self.credits;
         let has = |&(_, channel): &(NodeIndex, u8)| credits[usize::from(channel)].take(now);
@@ -132,7 +134,7 @@ impl Egress {
         self.waiting.remove(at)
     }
 
-    /// When the next credit comes that something waits for.
+    /// The arrival time of the next credit for which an entry waits.
     pub(super) fn next_credit(&self) -> Option<Ps> {
         let of = |&(_, channel): &(NodeIndex, u8)| self.credits[usize::from(channel)].next();
         self.waiting.iter().filter_map(of).min()

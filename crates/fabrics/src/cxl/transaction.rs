@@ -1,4 +1,4 @@
-//! What messages are made of: CXL.mem transactions, in slots (CXL 2.0, 3.3 and 4.2).
+//! The transactions of messages: CXL.mem, in slots (CXL 2.0, 3.3 and 4.2).
 
 use ethermem_engine::engine::Handle;
 use ethermem_units::Bytes;
@@ -6,34 +6,34 @@ use ethermem_workload::{Kind, LinkBlocks, Message, NodeIndex};
 
 use super::link::Flit;
 
-/// A cache line, the unit of all transfers.
+/// Bytes of a cache line, the unit of all transfers.
 pub(super) const LINE_BYTES: u64 = 64;
-/// Of a line: a header and four of 16 B.
+/// Number of slots of a line: a header and four of 16 B.
 pub(super) const LINE_SLOTS: u64 = 5;
 const LINE_DATA_SLOTS: u64 = 4;
-/// A line written in part has its byte enables too.
+/// Number of additional slots of a partly written line: its byte enables.
 const BYTE_ENABLE_SLOTS: u64 = 1;
-/// A request's header; an atomic brings an operand.
+/// Number of slots of a request's header; an atomic brings an operand.
 const REQUEST_SLOTS: u64 = 1;
 const ATOMIC_SLOTS: u64 = 2;
 
-/// What is left of a message.
+/// The rest of a message.
 pub(super) struct Flow {
     pub(super) compute: NodeIndex,
     pub(super) memory: NodeIndex,
     kind: Kind,
-    /// The last line is not whole.
+    /// True if the last line is not whole.
     partial: bool,
-    /// Lines to be requested, at the compute node.
+    /// Number of lines to be requested, at the compute node.
     requests: u32,
-    /// Lines of data to be sent, at their source.
+    /// Number of lines of data to be sent, at their source.
     pub(super) ready: u32,
-    /// Lines that have not come.
+    /// Number of lines that have not arrived.
     pub(super) missing: u32,
 }
 
-/// What CXL.mem may give credits of its own (CXL 2.0, 3.3). Completions without data (S2M NDR) are
-/// left out.
+/// A class of messages that CXL.mem may give credits of its own (CXL 2.0, 3.3). Completions without
+/// data (S2M NDR) are left out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Class {
     /// M2S Req.
@@ -49,18 +49,18 @@ pub(super) enum Class {
 pub(super) struct Turn {
     pub(super) handle: Handle,
     pub(super) class: Class,
-    /// It sends lines of data, and no requests.
+    /// True if it sends lines of data; false if it sends requests.
     pub(super) is_data: bool,
 }
 
-/// What an entry of a buffer holds.
+/// The content of a buffer entry.
 #[derive(Clone, Copy)]
 pub(super) struct Entry {
     pub(super) handle: Handle,
     pub(super) to: NodeIndex,
     pub(super) slots: u8,
     pub(super) data_slots: u8,
-    /// Lines requested; 0 for a line of data.
+    /// Number of lines requested; 0 for a line of data.
     pub(super) requests: u8,
 }
 
@@ -83,7 +83,7 @@ impl Flow {
         }
     }
 
-    /// Its turn, at its compute node to begin with, and at its memory to answer.
+    /// The message's turn: at its compute node first, and at its memory to answer.
     pub(super) fn turn(&self, handle: Handle, answers: bool) -> Turn {
         let class = match self.kind {
             _ if answers => Class::Response,
@@ -93,7 +93,7 @@ impl Flow {
         Turn { handle, class, is_data: answers || self.kind == Kind::Write }
     }
 
-    /// The next requests, at most so many in their entry, and whether there are more.
+    /// The next requests, at most `most` in their entry, and whether more are left.
     pub(super) fn request(&mut self, handle: Handle, most: u32) -> (Entry, bool) {
         let lines = self.requests.min(most);
         self.requests -= lines;
@@ -128,7 +128,7 @@ impl Flow {
     }
 }
 
-/// What a message takes of its links, in blocks of 64 bits; a flit's empty slots are none of it.
+/// Number of 64-bit blocks that a message takes on its links, excluding the empty slots of flits.
 pub(super) fn blocks(flit: Flit, kind: Kind, bytes: Bytes) -> LinkBlocks {
     let blocks = |slots: u64| slots as f64 * flit.blocks() / flit.slots() as f64;
     let lines = lines(bytes);

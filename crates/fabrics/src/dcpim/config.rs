@@ -13,39 +13,39 @@ pub struct DcpimConfig {
     pub header: Bytes,
     /// Buffer of a switch port.
     pub buffer: Bytes,
-    /// Priorities of switches, the first of which is for packets without data.
+    /// Number of priorities of switches; the first one is for packets without data.
     pub priorities: u32,
-    /// Flows of at most so many packets have the first priority of data, flows of at most the
-    /// square of it the second, and so on.
+    /// Flows of at most this many packets have the first priority of data. Flows of at most the
+    /// square of it have the second, and so on.
     pub priority_packets: u32,
-    /// Flows of at most so many packets are sent at once; `None` for a bandwidth-delay product.
+    /// Flows of at most this many packets are sent at once; `None` for a bandwidth-delay product.
     pub short_packets: Option<u32>,
-    /// Rounds of a matching.
+    /// Number of rounds of a matching.
     pub rounds: u32,
-    /// Rounds, from the first, that prefer the flow with the fewest remaining packets.
+    /// Number of rounds, from the first, that prefer the flow with the fewest remaining packets.
     pub shortest_rounds: u32,
-    /// Channels of a host, each with its share of the link.
+    /// Number of channels of a host, each with an equal share of the link.
     pub channels: u32,
-    /// The length of a round, in round trips of a packet without data (beta).
+    /// Duration of a round, in round trips of a packet without data (beta).
     pub slack: f64,
-    /// The length of the sending of an epoch, in lengths of its matching (alpha).
+    /// Duration of an epoch's sending, in durations of its matching (alpha).
     pub sending: f64,
-    /// Whether a channel that both hosts have free is used from its match on.
+    /// If true, a channel that both hosts have free is used from its match on.
     pub prompt: bool,
-    /// The largest difference between the clocks of two hosts.
+    /// Maximum difference between the clocks of two hosts.
     pub skew: Ps,
-    /// Tokens of a flow under way; `None` for a bandwidth-delay product.
+    /// Maximum tokens of a flow in flight; `None` for a bandwidth-delay product.
     pub window: Option<u32>,
-    /// The time after the last token until a full window gets one more; `None` for 1.1
-    /// bandwidth-delay products.
+    /// Time after the last token until a full window gets one more; `None` for 1.1 bandwidth-delay
+    /// products.
     pub window_timeout: Option<Ps>,
-    /// The time after the last token of a flow until missing packets get new tokens; `None` for a
+    /// Time after the last token of a flow until missing packets get new tokens; `None` for a
     /// bandwidth-delay product.
     pub resend: Option<Ps>,
-    /// How many times as long a source waits for each next answer.
+    /// Factor by which a source waits longer for each further answer.
     pub patience_growth: f64,
-    /// Every receiver has all channels of every source from the start. A message alone is timed
-    /// so: how long it waits for a match depends on when it comes.
+    /// If true, every receiver has all channels of every source from the start. A message alone is
+    /// timed so, since its wait for a match depends on its arrival time.
     pub(super) matched: bool,
 }
 

@@ -1,4 +1,4 @@
-//! The destination of a flow, and how a host gives tokens within its channels.
+//! The destination of a flow, and how a host issues tokens within its channels.
 
 use std::collections::BTreeMap;
 
@@ -16,14 +16,14 @@ pub(super) struct Destination {
     packets: u32,
     received: Received,
     known: bool,
-    /// Where the next token's packet is looked for.
+    /// The position at which the search for the next token's packet begins.
     next: u32,
-    /// Tokens given, with those that a short flow has from the start.
+    /// Number of tokens issued, including the ones that a short flow has from the start.
     given: u32,
-    /// Tokens up to the last that data came for.
+    /// Number of tokens up to the last one for which data arrived.
     used: u32,
     given_at: Ps,
-    /// Under what the flow waits for tokens.
+    /// The rank with which the flow waits for tokens.
     wanting: Option<Rank>,
 }
 
@@ -42,7 +42,7 @@ impl Destination {
         self.remaining() == 0
     }
 
-    /// The next token's position and number, and whether every missing packet has its token now.
+    /// The next token's position and number, and whether every missing packet now has its token.
     fn token(&mut self, now: Ps) -> (u32, u32, bool) {
         let mut position = self.received.next_missing(self.next);
         if position >= self.packets {
@@ -58,22 +58,22 @@ impl Destination {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Channel {
     pub(super) source: NodeIndex,
-    /// Channels of the host that it joins.
+    /// Number of host channels that it combines.
     pub(super) links: u32,
-    /// Those of them that are used before their epoch's sending begins.
+    /// Number of these channels that are used before their epoch's sending begins.
     pub(super) prompt: u32,
-    /// The fewest remaining packets of a flow when it was matched.
+    /// The fewest remaining packets of a flow at the time of the match.
     pub(super) shortest: u32,
-    /// Of its tokens, at their source.
+    /// The priority of its tokens at their source.
     pub(super) priority: u32,
-    /// When its next token is due.
+    /// The time at which its next token is due.
     pub(super) due: Ps,
-    /// Nothing is to be sent until then: data or a new flow ends the wait.
+    /// True if it has nothing to send until `due`; data or a new flow ends the wait.
     pub(super) waits: bool,
 }
 
 impl Channel {
-    /// It may give a token at `at`.
+    /// Allows a token at `at`.
     pub(super) fn set(&mut self, at: Ps) {
         (self.due, self.waits) = (at, false);
     }
@@ -83,29 +83,29 @@ impl Channel {
     }
 }
 
-/// What a host does for all the flows that it receives.
+/// The state of a host for all the flows that it receives.
 #[derive(Debug)]
 pub(super) struct Receiver {
-    /// How far its clock is behind.
+    /// Time by which its clock is behind.
     pub(super) offset: Ps,
-    /// When it is woken; `Ps::MAX` for never.
+    /// The time at which it is woken; `Ps::MAX` for never.
     pub(super) wake: Ps,
-    /// When the next of its stages is; `Ps::MAX` where nothing is to be matched.
+    /// The time of its next stage; `Ps::MAX` if there is nothing to match.
     pub(super) stage: Ps,
     /// Flows that want tokens, by their source.
     pub(super) wanting: BTreeMap<NodeIndex, Ranked>,
-    /// Channels whose data is being sent.
+    /// The channels whose data is being sent.
     pub(super) sending: Vec<Channel>,
-    /// How many links they have.
+    /// Number of links of these channels.
     pub(super) sending_links: u32,
-    /// Channels of the epoch that is being matched.
+    /// The channels of the epoch that is being matched.
     pub(super) matched: Vec<Channel>,
     pub(super) matched_links: u32,
-    /// Links in use, with those that are used since their match.
+    /// Number of links in use, including the ones in use since their match.
     pub(super) in_use: u32,
     /// Grants that wait for the end of their round.
     pub(super) grants: Vec<Offer>,
-    /// Until when data of short flows takes the link.
+    /// The time until which data of short flows occupies the link.
     held: Ps,
 }
 
@@ -128,12 +128,12 @@ impl Default for Receiver {
 }
 
 impl Receiver {
-    /// All its channels, those of the coming epoch behind.
+    /// All its channels, with the ones of the next epoch last.
     fn channels(&mut self) -> impl Iterator<Item = &mut Channel> {
         self.sending.iter_mut().chain(&mut self.matched)
     }
 
-    /// Channels from this source that wait go on.
+    /// Ends the wait of the channels from this source.
     fn stir(&mut self, source: NodeIndex, now: Ps) {
         let waiting = |channel: &&mut Channel| channel.source == source && channel.waits;
         self.channels().filter(waiting).for_each(|channel| channel.set(now));
@@ -149,7 +149,7 @@ impl Hosts {
         }
     }
 
-    /// Does what is due at a receiver, and is woken for what is not.
+    /// Does everything that is due at a receiver, and schedules the next wake.
     pub(super) fn run_receiver(&mut self, net: &mut Net<'_, Hosts>, node: NodeIndex) {
         let now = net.now();
         if self.receivers[usize::from(node)].stage <= now {
@@ -172,8 +172,8 @@ impl Hosts {
         self.receivers[usize::from(node)].channels().nth(index)
     }
 
-    /// A channel's token is due: gives it to the flow from its source with the fewest remaining
-    /// packets, unless short flows take the link or enough are under way.
+    /// Issues a channel's due token. It goes to the flow from its source with the fewest remaining
+    /// packets, unless short flows occupy the link or enough tokens are in flight.
     fn give(&mut self, net: &mut Net<'_, Hosts>, node: NodeIndex, index: usize, of: Channel) {
         let (now, rules) = (net.now(), self.rules);
         let receiver = &mut self.receivers[usize::from(node)];
@@ -207,7 +207,8 @@ impl Hosts {
         }
     }
 
-    /// A flow wants tokens: its channels that wait go on, and its host takes part in matchings.
+    /// Registers a flow that wants tokens: its waiting channels continue, and its host takes part
+    /// in matchings.
     fn want(&mut self, net: &mut Net<'_, Hosts>, id: FlowId) {
         let now = net.now();
         let flow = net.flow_mut(id);
@@ -229,7 +230,7 @@ impl Hosts {
         self.run_receiver(net, node);
     }
 
-    /// A flow wants no tokens any more, or none for now.
+    /// Unregisters a flow that wants no tokens, for now or for good.
     fn rest(&mut self, net: &mut Net<'_, Hosts>, id: FlowId) {
         let flow = net.flow_mut(id);
         let Some(rank) = flow.state.destination.wanting.take() else { return };
@@ -242,7 +243,7 @@ impl Hosts {
         }
     }
 
-    /// A destination learns of a flow.
+    /// Handles the first news of a flow at its destination.
     fn learn(&mut self, net: &mut Net<'_, Hosts>, id: FlowId) {
         let now = net.now();
         let flow = net.flow_mut(id);
@@ -252,7 +253,7 @@ impl Hosts {
         if packets > self.rules.short_packets {
             return self.want(net, id);
         }
-        // All of it is under way, and takes the link that tokens would call others to.
+        // The whole flow is in flight, and occupies the link that tokens would use for other flows.
         (destination.given, destination.next) = (packets, packets);
         let line = self.rules.packet_time * u64::from(packets);
         let held = &mut self.receivers[usize::from(node)].held;
@@ -263,7 +264,7 @@ impl Hosts {
     pub(super) fn on_notification(&mut self, net: &mut Net<'_, Hosts>, id: FlowId) {
         let destination = &net.flow(id).state.destination;
         if destination.done() {
-            // Its acknowledgement was lost, or is under way.
+            // The acknowledgement was lost, or is in flight.
             return Self::control(net, id, End::Destination, Header::Acknowledgement);
         }
         if !destination.known {
@@ -322,7 +323,7 @@ impl Hosts {
         }
     }
 
-    /// The time of a destination is over: what is missing of the flow wants new tokens.
+    /// Handles the timeout of a destination: missing packets of the flow want new tokens.
     pub(super) fn want_again(&mut self, net: &mut Net<'_, Hosts>, id: FlowId) {
         let destination = &mut net.flow_mut(id).state.destination;
         if destination.done() || destination.wanting.is_some() {

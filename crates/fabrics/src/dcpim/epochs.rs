@@ -1,12 +1,12 @@
-//! The epochs of a host's clock: a matching, then the sending of what was matched, during which
-//! the next matching runs.
+//! The epochs of a host's clock: a matching, then the sending of its result, during which the next
+//! matching runs.
 
 use ethermem_units::Ps;
 
 use super::DcpimConfig;
 
-/// Lengths, the same for all hosts. An epoch's matching begins when that of the epoch before has
-/// been sent for as long as a sending lasts.
+/// The durations, equal for all hosts. An epoch's matching begins when the previous epoch has been
+/// sending for the duration of a sending.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Epochs {
     rounds: u32,
@@ -14,17 +14,17 @@ pub(super) struct Epochs {
     sending: Ps,
 }
 
-/// What a receiver does at one of its times.
+/// The actions of a receiver at one of its times.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Stage {
     /// The epoch whose matching ends now.
     pub(super) ends: Option<u32>,
-    /// Epoch and round that begin now.
+    /// The epoch and round that begin now.
     pub(super) begins: Option<(u32, u32)>,
 }
 
 impl Epochs {
-    /// Epochs on a network on which a packet without data and its answer take `round_trip`.
+    /// Epochs on a network where a packet without data and its answer take `round_trip`.
     pub(super) fn new(config: &DcpimConfig, round_trip: Ps) -> Epochs {
         let round = Ps((round_trip.0 as f64 * config.slack).ceil() as u64);
         let matching = round * u64::from(config.rounds);
@@ -44,17 +44,18 @@ impl Epochs {
         self.round * u64::from(self.rounds)
     }
 
-    /// When a round of an epoch begins; one past the last is when the matching ends.
+    /// The start of a round of an epoch; the start of the round after the last is the end of the
+    /// matching.
     pub(super) fn begin(&self, epoch: u32, round: u32) -> Ps {
         self.sending * u64::from(epoch) + self.round * u64::from(round)
     }
 
-    /// When a sender answers the requests of a round.
+    /// The time at which a sender answers the requests of a round.
     pub(super) fn answer(&self, epoch: u32, round: u32) -> Ps {
         self.begin(epoch, round) + Ps(self.round.0 / 2)
     }
 
-    /// The first time after `now` at which a receiver has something to do.
+    /// The first time after `now` at which a receiver has an action.
     pub(super) fn next_stage(&self, now: Ps) -> Ps {
         let (epoch, within) = (now.0 / self.sending.0, now.0 % self.sending.0);
         let round = within / self.round.0 + 1;
@@ -66,7 +67,7 @@ impl Epochs {
         Ps(epoch * self.sending.0 + next)
     }
 
-    /// What a receiver does at a time of [`Epochs::next_stage`].
+    /// The actions of a receiver at a time that [`Epochs::next_stage`] returned.
     pub(super) fn stage(&self, now: Ps) -> Stage {
         let (epoch, within) = ((now.0 / self.sending.0) as u32, now.0 % self.sending.0);
         let round = (within / self.round.0) as u32;
@@ -81,7 +82,7 @@ impl Epochs {
         Stage { ends: None, begins: Some((epoch, round)) }
     }
 
-    /// When the sending that goes on at `now` ends: when the next matching has.
+    /// The end of the sending in progress at `now`, which is the end of the next matching.
     pub(super) fn sending_end(&self, now: Ps) -> Ps {
         let past = now.0.saturating_sub(self.matching().0);
         let first = now < self.matching();

@@ -1,4 +1,4 @@
-//! The rounds of a matching, at both ends: receivers ask, senders grant, receivers accept.
+//! The rounds of a matching, at both ends: receivers request, senders grant, receivers accept.
 
 use ethermem_frames::{End, FlowId, Net, Ranked};
 use ethermem_units::Ps;
@@ -12,16 +12,16 @@ const PROMPT_PRIORITY: u32 = 1_000;
 /// The priority of tokens of the first channel of an epoch.
 const CHANNEL_PRIORITY: u32 = 2;
 
-/// What the messages of a matching carry.
+/// The fields of a message of the matching.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bid {
     epoch: u32,
     round: u32,
-    /// Packets that have not come of the flow it is for.
+    /// Number of packets of its flow that have not arrived.
     remaining: u32,
-    /// Channels asked for, granted or accepted.
+    /// Number of channels requested, granted or accepted.
     links: u32,
-    /// Those of them that would be used at once.
+    /// Number of these channels that would be used at once.
     prompt: u32,
 }
 
@@ -32,14 +32,14 @@ pub(super) struct Offer {
     order: u64,
     /// The source of its flow.
     source: NodeIndex,
-    /// When it is decided on.
+    /// The time of the decision.
     due: Ps,
     bid: Bid,
 }
 
 impl Hosts {
-    /// Takes the offer that is decided on next: of the first rounds that with the fewest remaining
-    /// packets, later any.
+    /// Takes the offer to decide on next. In the first rounds it is the one with the fewest
+    /// remaining packets, later a random one.
     fn pick(&mut self, offers: &mut Vec<Offer>) -> Option<Offer> {
         let first = offers.first()?;
         let index = if first.bid.round < self.rules.shortest_rounds {
@@ -57,7 +57,7 @@ impl Hosts {
         let (node, order) = (flow.source, flow.state.order);
         let sender = &mut self.senders[usize::from(node)];
         let epochs = &self.rules.epochs;
-        // One that comes late counts in the next round.
+        // A late request counts in the next round.
         let answer = |round| (round, epochs.answer(bid.epoch, round) + sender.offset);
         let in_time = |&(_, due): &(u32, Ps)| due >= now;
         let Some((round, due)) = (bid.round..epochs.rounds()).map(answer).find(in_time) else {
@@ -68,7 +68,7 @@ impl Hosts {
         self.wake_sender(net, node, due);
     }
 
-    /// A sender grants what it has to those that asked in the round that is over.
+    /// Lets a sender grant its channels to the requests of the round that is over.
     pub(super) fn answer_requests(&mut self, net: &mut Net<'_, Hosts>, node: NodeIndex) {
         let (now, rules) = (net.now(), self.rules);
         let sender = &mut self.senders[usize::from(node)];
@@ -109,7 +109,7 @@ impl Hosts {
         let receiver = &mut self.receivers[usize::from(node)];
         let epochs = &self.rules.epochs;
         let ends = epochs.begin(bid.epoch, epochs.rounds()) + receiver.offset;
-        // Later it is for a matching that is over.
+        // A later grant is for a matching that is over.
         if receiver.stage <= ends {
             receiver.grants.push(Offer { flow: id, order, source, due: Ps::ZERO, bid });
         }
@@ -145,7 +145,7 @@ impl Hosts {
         }
     }
 
-    /// A round of a receiver is over, and the next begins.
+    /// Ends a round of a receiver, and begins the next.
     pub(super) fn pass_stage(&mut self, net: &mut Net<'_, Hosts>, node: NodeIndex) {
         let now = net.now();
         let epochs = self.rules.epochs;
@@ -173,8 +173,8 @@ impl Hosts {
         }
     }
 
-    /// A receiver asks every sender that has something for it for as many channels as its first
-    /// flow can fill.
+    /// Lets a receiver request channels of every sender with flows for it, as many as the sender's
+    /// first flow can fill.
     fn ask(&mut self, net: &mut Net<'_, Hosts>, node: NodeIndex, epoch: u32, round: u32) {
         let rules = self.rules;
         let receiver = &self.receivers[usize::from(node)];
@@ -198,7 +198,7 @@ impl Hosts {
         }
     }
 
-    /// A receiver accepts grants for as long as it has channels.
+    /// Lets a receiver accept grants while it has channels left.
     fn take_grants(&mut self, net: &mut Net<'_, Hosts>, node: NodeIndex) {
         let (now, rules, at) = (net.now(), self.rules, usize::from(node));
         let mut grants = std::mem::take(&mut self.receivers[at].grants);
@@ -207,7 +207,7 @@ impl Hosts {
             let links = grant.bid.links.min(rules.channels - receiver.matched_links);
             let idle = rules.channels.saturating_sub(receiver.in_use);
             let prompt = grant.bid.prompt.min(links).min(idle);
-            // Its flow may have ended, and the channel is for any of its source's.
+            // The grant's flow may have ended; the channel serves any flow of its source.
             let source = grant.source;
             let lives = Self::lives(net, grant.flow, grant.order);
             let other = receiver.wanting.get(&source).and_then(Ranked::first);
@@ -239,7 +239,7 @@ impl Hosts {
         self.receivers[at].grants = grants;
     }
 
-    /// What was matched is sent from now on.
+    /// Begins the sending of the matched channels.
     fn begin_sending(&mut self, net: &mut Net<'_, Hosts>, node: NodeIndex) {
         let now = net.now();
         let receiver = &mut self.receivers[usize::from(node)];

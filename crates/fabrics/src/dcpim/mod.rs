@@ -1,6 +1,6 @@
 //! dcPIM: hosts match senders to receivers in rounds, as a switch matches its inputs to its
-//! outputs, and data of long flows is sent within the match. Short flows are sent at once
-//! (SIGCOMM 2022).
+//! outputs. Data of long flows is sent within the match, and short flows are sent at once (SIGCOMM
+//! 2022).
 
 mod config;
 mod destination;
@@ -34,7 +34,7 @@ pub type Dcpim = PacketFabric<Hosts>;
 /// Rank of all packets without data.
 const CONTROL_RANK: u32 = 0;
 
-/// Times and limits, the same for all hosts.
+/// Times and limits, equal for all hosts.
 #[derive(Clone, Copy, Debug)]
 struct Rules {
     buffer_bytes: u64,
@@ -45,18 +45,18 @@ struct Rules {
     shortest_rounds: u32,
     prompt: bool,
     epochs: Epochs,
-    /// What a channel carries of full packets in an epoch.
+    /// Number of full packets that a channel carries in an epoch.
     channel_packets: u32,
     packet_time: Ps,
     window: u32,
     window_timeout: Ps,
     resend: Ps,
-    /// From the end of an epoch until its last tokens are void.
+    /// Time from the end of an epoch until its last tokens are void.
     token_slack: Ps,
     patience_growth: f64,
     /// See [`DcpimConfig`].
     matched: bool,
-    /// Data after which a message alone goes at a steady pace.
+    /// Data bytes after which a message alone proceeds at a steady pace.
     ramp: Bytes,
 }
 
@@ -71,7 +71,7 @@ impl Rules {
         let window = own.window.unwrap_or(path.packets);
         let short_packets = own.short_packets.unwrap_or(path.packets);
         let payload = path.data.0 / u64::from(path.packets);
-        // With fewer tokens under way than the path holds, data goes by bursts.
+        // With fewer tokens in flight than the path holds, data is sent in bursts.
         let steady = if window + 1 < path.packets { u32::MAX } else { window.max(short_packets) };
         Rules {
             buffer_bytes: own.buffer.0,
@@ -94,7 +94,7 @@ impl Rules {
         }
     }
 
-    /// The rank of data of a flow of so many packets.
+    /// The rank of data of a flow with this many packets.
     fn rank(&self, packets: u32) -> u32 {
         let base = u64::from(self.priority_packets).max(2);
         let (mut rank, mut most) = (1, u64::from(self.priority_packets));
@@ -119,33 +119,33 @@ pub struct Hosts {
 /// Both ends of a flow.
 #[derive(Debug, Default)]
 pub struct Ends {
-    /// Age: decides between equals, and tells a flow from those that had its place before.
+    /// The flow's age. It breaks ties, and tells the flow from earlier flows with its id.
     order: u64,
     source: Source,
     destination: Destination,
     deadlines: Deadlines,
 }
 
-/// What a packet says.
+/// The header of a packet.
 #[derive(Clone, Copy, Debug)]
 pub enum Header {
-    /// There is a flow.
+    /// Announces a flow.
     Notification,
-    /// The destination knows of the flow.
+    /// Acknowledges the announcement of a flow.
     Noted,
-    /// The packet of this position, sent for the token of this number.
+    /// The packet at this position, sent for the token with this number.
     Data(u32, u32),
-    /// RTS: a receiver asks a sender for channels.
+    /// RTS: a receiver requests channels of a sender.
     Request(Bid),
     /// A sender offers channels to a receiver.
     Grant(Bid),
-    /// A receiver takes channels of a sender.
+    /// A receiver accepts channels of a sender.
     Accept(Bid),
-    /// A sender has given some of these channels to others.
+    /// A sender has given some of these channels to other receivers.
     Release(Bid),
-    /// Send a packet.
+    /// Allows the source to send a packet.
     Token(Token),
-    /// All has come.
+    /// The whole flow has arrived.
     Acknowledgement,
 }
 
@@ -154,19 +154,19 @@ impl Hosts {
         net.send(flow, Outgoing { from, data_bytes: 0, rank: CONTROL_RANK, header });
     }
 
-    /// Sets when an end of a flow is to be looked at.
+    /// Sets the time at which an end of a flow must be checked.
     fn arm(net: &mut Net<'_, Hosts>, flow: FlowId, end: End, at: Ps) {
         let deadline = net.flow_mut(flow).state.deadlines.set(end, at);
         net.arm(flow, deadline);
     }
 
-    /// Whether the flow that had this age in this place is still there.
+    /// True if the flow of this age still has this id.
     fn lives(net: &Net<'_, Hosts>, flow: FlowId, order: u64) -> bool {
         let state = &net.flow(flow).state;
         state.order == order && !state.source.done
     }
 
-    /// A number under `count`.
+    /// A random number below `count`.
     fn draw(&mut self, count: usize) -> usize {
         ((u128::from(self.random.next_u64()) * count as u128) >> 64) as usize
     }
@@ -257,7 +257,7 @@ impl Transport for Hosts {
             End::Source => &mut self.senders[usize::from(node)].wake,
             End::Destination => &mut self.receivers[usize::from(node)].wake,
         };
-        // An earlier wake has taken its place.
+        // An earlier wake has replaced this one.
         if *wake > now {
             return;
         }
@@ -271,7 +271,8 @@ impl Transport for Hosts {
     fn feedback_packets(config: &FabricConfig, _kind: Kind, packets: u64) -> u64 {
         let layout = Layout::new(config, config.packet.stack.unwrap_or(Self::stack()));
         let short = Rules::new(config, &layout).short_packets;
-        // What says that a flow was noted, and that all has come; and a token for each packet.
+        // The acknowledgements of the announcement and of the whole flow, and a token for each
+        // packet.
         if packets <= short.into() { 2 } else { packets + 2 }
     }
 
@@ -280,7 +281,7 @@ impl Transport for Hosts {
     }
 }
 
-/// Whether a flow carries a message's data.
+/// True if a flow carries a message's data.
 fn is_data(purpose: Purpose) -> bool {
     purpose == Purpose::Data
 }

@@ -1,4 +1,4 @@
-//! The source of a flow, and how a host spends the tokens that it has.
+//! The source of a flow, and how a host spends its tokens.
 
 use std::collections::BTreeMap;
 
@@ -9,33 +9,33 @@ use ethermem_workload::NodeIndex;
 use super::matching::Offer;
 use super::{Header, Hosts, is_data};
 
-/// Tokens of short flows go before all others.
+/// The priority of tokens of short flows, which go before all others.
 const SHORT_PRIORITY: u32 = 1;
 
-/// Calls for a packet.
+/// Allows one packet to be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Token {
-    /// The packet's place in its flow.
+    /// The position of the packet in its flow.
     pub(super) position: u32,
-    /// The token's own, counted from the flow's first.
+    /// The number of the token, counted from the flow's first.
     pub(super) number: u32,
-    /// The lower, the sooner the source spends it.
+    /// The priority at the source: the lower, the sooner the token is spent.
     pub(super) priority: u32,
-    /// When it is void.
+    /// The time at which it becomes void.
     pub(super) until: Ps,
 }
 
 /// The source of one flow.
 #[derive(Debug, Default)]
 pub(super) struct Source {
-    /// The destination is known to know of the flow.
+    /// True if the destination has acknowledged the announcement.
     pub(super) noted: bool,
-    /// All was acknowledged.
+    /// True if the whole flow was acknowledged.
     pub(super) done: bool,
     sent: Received,
-    /// When it was last sent or called for.
+    /// The time at which it was last sent or requested.
     active: Ps,
-    /// For how long after that it asks nothing.
+    /// Time after `active` without a request of the source.
     patience: Ps,
 }
 
@@ -47,7 +47,7 @@ impl Source {
     }
 }
 
-/// A token that waits at its source, with the place and the age of its flow.
+/// A token that waits at its source, with the id and the age of its flow.
 #[derive(Clone, Copy, Debug)]
 struct QueuedToken {
     flow: FlowId,
@@ -55,24 +55,25 @@ struct QueuedToken {
     token: Token,
 }
 
-/// What a host does for all the flows that it sends.
+/// The state of a host for all the flows that it sends.
 #[derive(Debug)]
 pub(super) struct Sender {
-    /// How far its clock is behind.
+    /// Time by which its clock is behind.
     pub(super) offset: Ps,
-    /// When it is woken; `Ps::MAX` for never.
+    /// The time at which it is woken; `Ps::MAX` for never.
     pub(super) wake: Ps,
-    /// The epoch whose requests came last.
+    /// The epoch of the last requests.
     pub(super) epoch: u32,
-    /// Channels that were taken in that epoch.
+    /// Number of channels that were accepted in that epoch.
     pub(super) taken: u32,
-    /// Channels that are in use in the epoch before it, with those used since their match.
+    /// Number of channels in use in the previous epoch, including the ones in use since their
+    /// match.
     pub(super) in_use: u32,
     /// Requests that wait for the end of their round.
     pub(super) requests: Vec<Offer>,
-    /// By priority, then in the order they came.
+    /// Tokens by priority, then in the order of arrival.
     tokens: BTreeMap<(u32, u64), QueuedToken>,
-    /// When the link has room for the next packet.
+    /// The time at which the link has room for the next packet.
     free: Ps,
 }
 
@@ -100,13 +101,13 @@ impl Hosts {
         }
     }
 
-    /// Does what is due at a sender, and is woken for what is not.
+    /// Does everything that is due at a sender, and schedules the next wake.
     pub(super) fn run_sender(&mut self, net: &mut Net<'_, Hosts>, node: NodeIndex) {
         self.answer_requests(net, node);
         self.spend(net, node);
     }
 
-    /// A flow is opened.
+    /// Opens a flow at its source.
     pub(super) fn open(&mut self, net: &mut Net<'_, Hosts>, id: FlowId) {
         let flow = net.flow(id);
         let (node, packets, order) = (flow.source, flow.packets, flow.state.order);
@@ -142,7 +143,7 @@ impl Hosts {
         let flow = net.flow_mut(id);
         let (node, order) = (flow.source, flow.state.order);
         let source = &mut flow.state.source;
-        // It was under way when the last data came.
+        // The token was in flight when the last data arrived.
         if source.done {
             return;
         }
@@ -151,7 +152,7 @@ impl Hosts {
         self.spend(net, node);
     }
 
-    /// Sends for the first token, as long as the link is free.
+    /// Sends packets for the first tokens, while the link is free.
     fn spend(&mut self, net: &mut Net<'_, Hosts>, node: NodeIndex) {
         let now = net.now();
         loop {
@@ -186,27 +187,27 @@ impl Hosts {
         let header = Header::Data(token.position, token.number);
         let rank = self.rules.rank(packets);
         net.send(id, Outgoing { from: End::Source, data_bytes, rank, header });
-        // From now on it waits for the acknowledgement.
+        // From now on the source waits for the acknowledgement.
         if all {
             Self::arm(net, id, End::Source, now + patience * 2);
         }
     }
 
     pub(super) fn on_acknowledgement(net: &mut Net<'_, Hosts>, id: FlowId) {
-        // A second one, of what was notified twice.
+        // A second acknowledgement may come for a flow that was announced twice.
         if !std::mem::replace(&mut net.flow_mut(id).state.source.done, true) {
             net.settle(id);
         }
     }
 
-    /// The time of a source is over: where it waits for its destination alone, it asks once more,
-    /// and waits for longer.
+    /// Handles the timeout of a source. If it waits only for its destination, it announces the flow
+    /// again, and waits longer.
     pub(super) fn ask_again(&mut self, net: &mut Net<'_, Hosts>, id: FlowId) {
         let now = net.now();
         let flow = net.flow_mut(id);
         let (purpose, packets) = (flow.purpose, flow.packets);
         let source = &mut flow.state.source;
-        // The destination knows, and what was not sent is its to call for.
+        // The destination knows the flow, and must request the unsent packets.
         if is_data(purpose) && source.noted && source.sent.count() < packets {
             return;
         }

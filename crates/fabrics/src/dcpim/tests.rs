@@ -1,4 +1,4 @@
-//! What dcPIM does, against theory and its paper.
+//! Tests of dcPIM against theory and its paper.
 
 use std::sync::atomic::AtomicBool;
 
@@ -16,7 +16,7 @@ use rand_xoshiro::rand_core::{Rng, SeedableRng};
 use super::{Dcpim, DcpimConfig, Rules};
 
 const SLOT: u64 = 640;
-/// IPv4 and 20 bytes of a transport; the memory header.
+/// Bytes of IPv4, 20 bytes of a transport, and the memory header.
 const HEADERS: u64 = 40 + 16;
 const PAYLOAD: u64 = 1_500 - HEADERS;
 
@@ -60,7 +60,7 @@ fn write(from: NodeIndex, to: NodeIndex, bytes: u64) -> Message {
     message(1_000, Kind::Write, (from, to), bytes)
 }
 
-/// When each of the messages finished, and what the network did to packets.
+/// The end of each message, and the network's packet counters.
 fn run(config: &FabricConfig, messages: &[Message]) -> (Vec<Ps>, PacketCounts) {
     let numbered = messages.iter().enumerate();
     let numbered: Vec<_> = numbered.map(|(n, m)| Message { index: n as u64, ..*m }).collect();
@@ -72,32 +72,32 @@ fn run(config: &FabricConfig, messages: &[Message]) -> (Vec<Ps>, PacketCounts) {
     (times, end.stats.packets.expect("packets"))
 }
 
-/// When all of them have finished, after the first began.
+/// The time from the first start to the last end of all messages.
 fn time_of_all(config: &FabricConfig, messages: &[Message]) -> Ps {
     let (finished, _) = run(config, messages);
     *finished.iter().max().expect("some") - messages[0].arrival
 }
 
-/// From the first block of a frame to its last.
+/// Time from the first block of a frame to its last.
 fn tail(payload: u64) -> Ps {
     Ps(SLOT * u64::from(Frame::of(payload).tail))
 }
 
-/// What a frame takes of a link.
+/// Time of a frame on a link.
 fn line(payload: u64) -> Ps {
     Ps(SLOT * u64::from(Frame::of(payload).line))
 }
 
-/// Table 1's one-way budget at 100 Gb/s, and a frame that is stored twice.
+/// Table 1's one-way budget at 100 Gb/s, with a frame that is stored twice.
 fn one_way(payload: u64) -> Ps {
     Ps(557_440) + tail(payload) * 2
 }
 
-/// Data whose packets follow each other without a gap.
+/// Time of data whose packets follow each other without a gap.
 fn back_to_back(bytes: u64) -> Ps {
     let before = (bytes - 1) / PAYLOAD;
     let last = HEADERS + bytes - before * PAYLOAD;
-    // The last is stored at the switch before the full one in front of it is gone.
+    // The last packet is stored at the switch before the full one in front of it is gone.
     let first = if before == 0 { last } else { 1_500 };
     Ps(557_440) + tail(first) + tail(last) + line(1_500) * before
 }
@@ -108,7 +108,7 @@ fn a_short_message_alone_takes_the_budget_to_the_picosecond() {
     let most = u64::from(rules(&config).short_packets) * PAYLOAD;
     for bytes in [1, 64, 1_000, PAYLOAD + 1, most] {
         let time = |kind| time_of_all(&config, &[message(5_000, kind, (0, 1), bytes)]);
-        // The notification leaves first.
+        // The announcement leaves first.
         let write = line(HEADERS) + back_to_back(bytes);
         assert_eq!(time(Kind::Write), write, "{bytes} B");
         assert_eq!(time(Kind::Read), one_way(HEADERS) + Ps(50_000) + write, "{bytes} B");
@@ -125,14 +125,14 @@ fn a_long_message_waits_for_a_match_and_then_takes_its_budget() {
     let round = rules.epochs.begin(0, 1);
     let mut alone = Alone::<Dcpim>::new(&config);
     for bytes in [short + 1, 100 * PAYLOAD, 999_999] {
-        // A notification, and a token: matched, nothing else is waited for.
+        // An announcement and a token: once matched, there is no other wait.
         let write = one_way(HEADERS) + one_way(40) + back_to_back(bytes);
         assert_eq!(alone.time(Kind::Write, Bytes(bytes)), write, "{bytes} B");
         let read = one_way(HEADERS) + Ps(50_000) + write;
         assert_eq!(alone.time(Kind::Read, Bytes(bytes)), read, "{bytes} B");
     }
-    // Half a megabyte fills all channels. Whenever it comes, a round begins within a round's time,
-    // and the end of that round the match.
+    // Half a megabyte fills all channels. At any arrival time, a round begins within a round's
+    // time, and the match comes at the end of that round.
     let bytes = 500_000;
     let free = one_way(HEADERS) + one_way(40) + back_to_back(bytes);
     for part in 0..23 {
@@ -150,7 +150,7 @@ fn a_channel_that_both_ends_have_free_is_used_from_its_match_on() {
         let config = config(&format!("nodes = 3\n[fabric.dcpim]\nprompt = {prompt}"));
         time_of_all(&config, &[write(0, 1, 500_000)])
     };
-    // Without it, the sending begins when the matching has ended: two rounds later.
+    // Otherwise the sending begins when the matching has ended: two rounds later.
     let round = rules(&config("nodes = 3")).epochs.begin(0, 1);
     let (with, without) = (time(true), time(false));
     assert!(without > with + round && without < with + round * 4, "{with} {without}");
@@ -181,7 +181,7 @@ fn a_permutation_of_long_flows_runs_at_nearly_line_rate() {
         };
         let one_way = time((0..8).map(|from| write(from, 8 + from, packets * PAYLOAD)).collect());
         assert!(one_way > 0.96, "{one_way} of the links, {keys}");
-        // A node that receives too sends a token for each packet that comes.
+        // A node that also receives sends a token for each arriving packet.
         let to = |from: u16| write(from, (from + 5) % 16, packets * PAYLOAD);
         let both = time((0..16).map(to).collect());
         let most = line(1_500).0 as f64 / (line(1_500) + line(40)).0 as f64;
@@ -194,7 +194,7 @@ fn a_short_message_beside_long_ones_waits_for_the_frame_on_the_wire_alone() {
     let config = config("nodes = 12");
     let mut messages: Vec<_> = (0..8).map(|from| write(from, 9, 1_000 * PAYLOAD)).collect();
     let many = 40;
-    // To the receiver that is busy, and from a sender that is.
+    // The messages go to the busy receiver, and from a busy sender.
     for n in 0..many {
         let at = 30_000_000 + n * 1_234_567;
         messages.push(message(at, Kind::Write, (10, 9), 64));
@@ -204,13 +204,13 @@ fn a_short_message_beside_long_ones_waits_for_the_frame_on_the_wire_alone() {
     let alone = line(HEADERS) + back_to_back(64);
     for (message, end) in messages.iter().zip(finished).skip(8) {
         let wait = end - message.arrival - alone;
-        // And for packets without data, of which a few may be in front.
+        // There is also a wait for packets without data, of which a few may be in front.
         assert!(wait <= line(1_500) + line(40) * 8, "{wait}, {message:?}");
     }
 }
 
-/// The share of as many receivers as senders that a matching of `rounds` rounds joins, where every
-/// receiver asks every sender: rounds of random choices, counted by themselves.
+/// The share of receivers, as many as senders, that a matching of `rounds` rounds joins if every
+/// receiver requests every sender. The rounds make random choices and are counted by themselves.
 fn matched_share(nodes: usize, rounds: u32) -> f64 {
     let mut random = SplitMix64::seed_from_u64(3);
     let mut below = move |count: usize| (random.next_u64() % count as u64) as usize;
@@ -236,7 +236,7 @@ fn matched_share(nodes: usize, rounds: u32) -> f64 {
     f64::from(matched) / (trials * nodes) as f64
 }
 
-/// The share of their links that 12 nodes use which all have much for 12 others.
+/// The share of their links that 12 nodes use when all have long flows for 12 others.
 fn used_share(rounds: u32) -> f64 {
     let nodes = 12;
     let config = config(&format!(
@@ -257,7 +257,7 @@ fn used_share(rounds: u32) -> f64 {
 
 #[test]
 fn rounds_match_as_many_nodes_as_random_choices_do() {
-    // Of 12 senders each grants a receiver one time in 12.
+    // Each of 12 senders grants a given receiver one time in 12.
     let first = 1.0 - (11.0_f64 / 12.0).powi(12);
     assert!((matched_share(12, 1) - first).abs() < 0.01);
     for rounds in [1, 2, 4] {

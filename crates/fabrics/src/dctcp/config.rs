@@ -14,15 +14,15 @@ pub struct DctcpConfig {
     pub header: Bytes,
     /// Buffer of a switch port.
     pub buffer: Bytes,
-    /// K: bytes that a packet must find in a queue to be marked.
+    /// K: queue in bytes that a packet must find to be marked.
     pub ecn_threshold: Bytes,
-    /// g: weight of the last window in the estimate of the share that is marked.
+    /// g: weight of the last window in the estimate of the marked share.
     pub gain: f64,
     /// The estimate before the first window.
     pub alpha_initial: f64,
-    /// Least window after a cut.
+    /// Minimum window after a cut, in packets.
     pub window_packets_min: u32,
-    /// Window, timeout and loss detection.
+    /// The parameters of window, timeout and loss detection.
     pub reno: RenoConfig,
 }
 

@@ -1,5 +1,4 @@
-//! DCTCP: TCP that cuts its window by the share of packets that were marked (SIGCOMM 2010,
-//! RFC 8257).
+//! DCTCP: TCP that cuts its window by the share of marked packets (SIGCOMM 2010, RFC 8257).
 
 mod config;
 
@@ -16,7 +15,7 @@ pub type Dctcp = PacketFabric<Stream<Marks>>;
 /// DCTCP's reaction to marks.
 pub struct Marks(DctcpConfig);
 
-/// The marks of a flow.
+/// The estimate of a flow's marks.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Estimate {
     alpha: f64,
@@ -24,7 +23,7 @@ pub struct Estimate {
     marked: u32,
     /// The window that is being counted ends with this packet.
     window_end: u32,
-    /// No second cut before all until this packet is acknowledged.
+    /// The next cut comes only after all packets before this one are acknowledged.
     cut_end: u32,
 }
 
@@ -72,7 +71,7 @@ impl Congestion for Marks {
             state.alpha += self.0.gain * (share - state.alpha);
             (state.acked, state.marked, state.window_end) = (0, 0, sender.next());
         }
-        // A loss is answered as TCP does, and is the one reaction to its window (RFC 8257, 3.4).
+        // A loss is handled as in TCP, and is the only reaction to its window (RFC 8257, 3.4).
         if sender.recovering() {
             state.cut_end = sender.sent_end() + 1;
             return false;
@@ -113,7 +112,7 @@ mod tests {
         for number in 3..10 {
             assert_eq!(ack(&mut sender, number, true), (false, 7.5, 0.5), "{number}");
         }
-        // Of the first window nine packets in ten were marked; the next cut is by the new share.
+        // In the first window nine of ten packets were marked; the next cut uses the new share.
         let alpha = 0.5 + (0.9 - 0.5) / 16.0;
         assert_eq!(ack(&mut sender, 10, true), (true, 7.5 * (1.0 - alpha / 2.0), alpha));
     }
@@ -129,7 +128,8 @@ mod tests {
             let newly = sender.acknowledge(number, Ps(0), &config.reno).newly;
             (marks.acknowledged(&mut state, sender, newly, true), sender.window())
         };
-        // The first of ten is lost: half of them, and a packet for each that came.
+        // The first of ten packets is lost: the window is half of them, and a packet for each that
+        // arrived.
         for duplicate in 1..3 {
             assert!(ack(&mut sender, 0).1 > 9.0, "{duplicate}");
         }

@@ -1,4 +1,4 @@
-//! What an egress queue of the switch holds at most: `docs/internals/egress-bound.md`.
+//! The bound of an egress queue of the switch: `docs/internals/egress-bound.md`.
 
 use ethermem_edm::sched::SchedulerConfig;
 use ethermem_edm::{Policy, budget as edm};
@@ -8,14 +8,15 @@ use ethermem_units::{Cycles, Ps};
 
 use super::{EdmParameters, flight};
 
-/// Blocks of the default window beyond those of a round trip: what waits for links that are busy.
-/// No run of ours without background frames has had more outstanding at a port.
+/// Number of blocks of the default window beyond a round trip's: for messages that wait for busy
+/// links. No run of ours without background frames had more outstanding at a port.
 const WINDOW_WAITING_BLOCKS: u32 = 1_024;
-/// The same for `Policy::SrptPublished`, which does not count control, so that a queue grows as
-/// long as its port is saturated: 34,665 blocks were seen, and it is to be seen as published.
+/// That number for `Policy::SrptPublished`, which does not count control blocks, so that a queue
+/// grows while its port is saturated. 34,665 blocks were seen; the published behaviour must stay
+/// visible.
 const WINDOW_WAITING_BLOCKS_PUBLISHED: u32 = 1 << 16;
 
-/// The scheduler of a fabric; its window is the scenario's, or a round trip's with room.
+/// The scheduler of a fabric. Its window is the scenario's, or a round trip's with spare room.
 pub(super) fn scheduler(config: &FabricConfig) -> SchedulerConfig {
     let slot = config.link.block_time();
     let mut scheduler =
@@ -30,7 +31,7 @@ pub(super) fn scheduler(config: &FabricConfig) -> SchedulerConfig {
     scheduler
 }
 
-/// From the time that a grant bears to the first block of its data at the egress, without waiting.
+/// Time from a grant's time to the first block of its data at the egress, without waiting.
 fn grant_to_egress(config: &FabricConfig) -> Ps {
     let timing = LinkTiming::of(config);
     let stages = [
@@ -44,16 +45,16 @@ fn grant_to_egress(config: &FabricConfig) -> Ps {
     hops + timing.cycles(stages.into_iter().sum::<Cycles>()) + config.memory_access
 }
 
-/// The bound, for a scheduler with a window.
+/// The bound in blocks, for a scheduler with a window.
 pub(super) fn egress_blocks(scheduler: &SchedulerConfig, batching: bool) -> u64 {
     let window = u64::from(scheduler.egress_window_blocks.unwrap_or(u32::MAX));
     let chunk = u64::from(scheduler.chunk_blocks(scheduler.chunk.0 as u32));
     let least = u64::from(scheduler.chunk_blocks(1));
     // A batch may have a chunk for each of its bytes.
     let data = if batching { (window * least * scheduler.chunk.0).div_ceil(chunk) } else { window };
-    // One /G/ or request for each grant that is open.
+    // There is one /G/ or request for each open grant.
     let control = window / least * flight::request_blocks(true).0;
-    // What is being sent counts as gone.
+    // A block that is being sent does not count.
     data + control + chunk
 }
 
@@ -69,7 +70,7 @@ mod tests {
     use super::super::{Edm, EdmParameters};
     use super::FabricConfig;
 
-    /// Writes of a chunk each to node 0 from all others, at once.
+    /// Writes of one chunk each to node 0 from all other nodes, at once.
     struct Writes(u16);
 
     impl MessageSource for Writes {

@@ -1,4 +1,4 @@
-//! EDM's parameters. Other fabrics that frame or schedule as EDM does read them too.
+//! EDM's parameters. Fabrics that frame or schedule as EDM does read them as well.
 
 use std::ops::{Deref, RangeInclusive};
 
@@ -78,7 +78,7 @@ impl Parameters for EdmParameters {
     }
 }
 
-/// At least the blocks of the longest chunk.
+/// Reads the egress window: at least the blocks of the longest chunk.
 fn egress_window(table: &Table<'_>) -> Result<Option<u32>, InputError> {
     let (least, most) = EGRESS_WINDOW_BLOCKS.into_inner();
     let allowed = format!("{least} to {most}");
@@ -89,9 +89,9 @@ fn egress_window(table: &Table<'_>) -> Result<Option<u32>, InputError> {
     Ok(window.map(|blocks| blocks as u32))
 }
 
-/// The default clock of the grant scheduler: the testbed's up to 25 Gb/s, from there on the 3 GHz
-/// of the ASIC (section 4.1), because an iteration at the testbed's clock, 7.68 ns, takes longer
-/// than a 64 B message does at 100 Gb/s.
+/// The default clock of the grant scheduler: the testbed's up to 25 Gb/s, and above that the 3 GHz
+/// of the ASIC (section 4.1). At 100 Gb/s an iteration at the testbed's clock, 7.68 ns, would take
+/// longer than a 64 B message.
 #[must_use]
 pub fn scheduler_clock(link: BitsPerSecond) -> Ps {
     const ASIC: Ps = Ps(333);

@@ -1,4 +1,4 @@
-//! What is on its way: one entry from its transmitter until it is processed at the other end.
+//! Items in flight: one entry from its transmitter until it is processed at the other end.
 
 use ethermem_edm::{
     Address, Chunk, Grant, MESSAGE_BYTES_MAX, MemoryRequest, MessageId, Modify, NodeId,
@@ -8,11 +8,11 @@ use ethermem_engine::topology::Stream;
 use ethermem_units::{Blocks, Bytes, Ps};
 use ethermem_wire::{AddressWidth, GRANT_BLOCKS, NOTIFICATION_BLOCKS, RmwKind, STATUS_BLOCKS};
 
-/// Addresses in these simulations fit 40 bits.
+/// The width of addresses, which fit 40 bits in these simulations.
 const ADDRESS: AddressWidth = AddressWidth::Bits40;
 
-/// What is carried. `peer` inside is the sender's view on the way to the switch, the receiver's
-/// view from there on.
+/// The content of an item. Its `peer` is the sender's view on the way to the switch, and the
+/// receiver's view from there on.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Payload {
     Request(Asked),
@@ -22,7 +22,7 @@ pub(super) enum Payload {
     Status(Status),
 }
 
-/// An RREQ or RMWREQ. Operands stay behind: no memory is simulated.
+/// An RREQ or RMWREQ. Operands are omitted, since no memory is simulated.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Asked {
     address: Address,
@@ -34,7 +34,7 @@ pub(super) struct Asked {
 }
 
 impl Asked {
-    /// Which of the simulation's addresses it names.
+    /// Index of the simulation's address that it names.
     pub(super) fn address_slot(&self) -> usize {
         (self.address.0 / MESSAGE_BYTES_MAX.0) as usize
     }
@@ -72,11 +72,11 @@ impl From<Asked> for MemoryRequest {
 pub(super) struct Item {
     pub(super) from: u16,
     pub(super) to: u16,
-    /// At most those of a chunk of 1,024 B.
+    /// Number of blocks, at most as many as a chunk of 1,024 B has.
     pub(super) blocks: u8,
-    /// Blocks of data among them.
+    /// Number of blocks of data among them.
     pub(super) data: u8,
-    /// When its next event is due; an urgent item on the same link may have put it off.
+    /// The time at which its next event is due; an urgent item on its link may have put it off.
     pub(super) due: Ps,
     pub(super) payload: Payload,
 }
@@ -84,7 +84,7 @@ pub(super) struct Item {
 const _: () = assert!(size_of::<Item>() == 64, "an item is one cache line");
 
 impl Item {
-    /// What a host transmits.
+    /// The item for a host's message.
     #[inline]
     pub(super) fn from_host(from: u16, outbound: Outbound) -> Item {
         let to = outbound.peer().number();
@@ -107,14 +107,14 @@ impl Item {
         Item { from, to, blocks: blocks.0 as u8, data: data.0 as u8, due: Ps::ZERO, payload }
     }
 
-    /// How many slots it takes, and how many of them carry data.
+    /// Number of slots that it takes, and number of slots that carry data.
     #[inline]
     pub(super) fn size(&self) -> (Blocks, Blocks) {
         (Blocks(self.blocks.into()), Blocks(self.data.into()))
     }
 
-    /// How it shares a transmitter with what its own sender and receiver exchange: a request must
-    /// not overtake the data of a write before it, or it would read too early.
+    /// Its stream at a transmitter that it shares with other items of its sender and receiver. A
+    /// request must not overtake the data of an earlier write, or it would read too early.
     #[inline]
     pub(super) fn stream(&self, other_end: u16) -> Stream {
         match self.payload {
@@ -124,7 +124,7 @@ impl Item {
         }
     }
 
-    /// Data bytes it carries, asks for or allows.
+    /// Number of data bytes that it carries, requests or allows.
     pub(super) fn bytes(&self) -> u64 {
         match self.payload {
             Payload::Request(asked) => u64::from(asked.bytes),
@@ -135,7 +135,7 @@ impl Item {
         }
     }
 
-    /// A /G/ from the switch.
+    /// The item for a /G/ of the switch.
     pub(super) fn grant(to: NodeId, grant: Grant) -> Item {
         let payload = Payload::Grant(grant);
         Item {
@@ -148,7 +148,7 @@ impl Item {
         }
     }
 
-    /// A request that the switch releases.
+    /// The item for a request that the switch releases.
     pub(super) fn release(to: NodeId, request: MemoryRequest) -> Item {
         let blocks = request_blocks(request.modify.is_some()).0 as u8;
         let payload = Payload::Request(request.into());
@@ -163,7 +163,7 @@ impl Item {
     }
 }
 
-/// Blocks of a read request, or of the atomic that is simulated.
+/// Number of blocks of a read request, or of the simulated atomic.
 pub(super) fn request_blocks(modify: bool) -> Blocks {
     if modify {
         ethermem_wire::rmw_request_blocks(RmwKind::FetchAndAdd, ADDRESS)
@@ -172,7 +172,7 @@ pub(super) fn request_blocks(modify: bool) -> Blocks {
     }
 }
 
-/// Items by index, the indices used again.
+/// Items by index; indices are reused.
 #[derive(Debug, Default)]
 pub(super) struct Flights {
     items: Vec<Item>,
@@ -180,10 +180,10 @@ pub(super) struct Flights {
 }
 
 impl Flights {
-    /// The name of an item that nobody waits for any more.
+    /// The name of an item that has no further event.
     pub(super) const PASSED_ON: u32 = u32::MAX;
 
-    /// What the next item will be named.
+    /// The name that the next item will get.
     #[inline]
     pub(super) fn next(&self) -> u32 {
         self.free.last().map_or(self.items.len() as u32, |&index| index)
@@ -213,7 +213,7 @@ impl Flights {
         &mut self.items[index as usize]
     }
 
-    /// An item starts so much later than was said.
+    /// Puts off the start of an item by `delay`.
     #[inline]
     pub(super) fn put_off(&mut self, index: u32, delay: Ps) {
         if index != Flights::PASSED_ON {
@@ -221,14 +221,14 @@ impl Flights {
         }
     }
 
-    /// Takes an item out; its index names the next one.
+    /// Takes an item out; its index is reused for the next one.
     #[inline]
     pub(super) fn take(&mut self, index: u32) -> &Item {
         self.free.push(index);
         &self.items[index as usize]
     }
 
-    /// Items under way.
+    /// Number of items in flight.
     pub(super) fn len(&self) -> usize {
         self.items.len() - self.free.len()
     }

@@ -32,19 +32,19 @@ use tracks::Tracks;
 pub use config::{EdmParameters, scheduler_clock};
 pub use ethermem_edm::EdmConfig;
 
-/// Requests that a host holds; further ones wait with the application.
+/// Maximum requests that a host holds; further ones wait in the application.
 const HOST_MESSAGES_MAX: usize = 4_096;
 
-/// Messages of a run before an address is used again: by 2^40 B, long after it is free.
+/// Number of messages of a run before an address is reused: 2^40 B further, long after it is free.
 const ADDRESS_SLOTS: u64 = 1 << 18;
 
-/// See the module.
+/// EDM's hosts and switch, on simulated links.
 pub struct Edm {
     delays: Delays,
     hosts: Vec<Host>,
     switch: Switch,
     links: Star,
-    /// What is on a link or in a pipeline, by index.
+    /// Items on links or in pipelines, by index.
     flights: Flights,
     nodes: Vec<Node>,
     chunk: Bytes,
@@ -54,26 +54,26 @@ pub struct Edm {
     queue_blocks_bound: u64,
     violation: Option<String>,
     tracks: Option<Tracks>,
-    /// The message of each address that a request names, where the run is watched.
+    /// The message of each address that a request names, if the run is watched.
     handles: Vec<Handle>,
 }
 
-/// What a node has beside its host.
+/// The state of a node, beside its host.
 #[derive(Default)]
 struct Node {
-    /// Requests that the host had no room for.
+    /// Requests for which the host had no room.
     backlog: VecDeque<Request>,
-    /// When the last grant leaves the grant queue: they leave in order.
+    /// The time at which the last grant leaves the grant queue: grants leave in order.
     grants_until: Ps,
     timer_set: bool,
-    /// An event at the next start of an item on its downlink is set.
+    /// True if an event at the next start of an item on its downlink is scheduled.
     departure_set: bool,
-    /// The source of each chunk that is on its way here and whose arrival is an event.
+    /// The source of each chunk on its way here whose arrival is an event.
     arriving: Vec<u16>,
 }
 
 impl Node {
-    /// A chunk of `source` that was on its way is here.
+    /// Records the arrival of a chunk of `source`.
     #[inline]
     fn arrived(&mut self, source: u16) {
         let place = self.arriving.iter().position(|&from| from == source);
@@ -81,7 +81,7 @@ impl Node {
     }
 }
 
-/// Where an item is, or what is due.
+/// The position of an item, or a due action.
 #[derive(Clone, Copy)]
 pub enum Event {
     /// A control message is whole, identified and inserted at the switch.
@@ -94,7 +94,7 @@ pub enum Event {
     Step,
     /// The first item that waits for a downlink starts, unless it was put off.
     Departure(NodeIndex),
-    /// A read timer may have run out.
+    /// A read timer may have expired.
     Timer(NodeIndex),
 }
 
@@ -129,7 +129,7 @@ impl Delays {
 }
 
 impl Edm {
-    /// Transmits whatever a host has ready.
+    /// Transmits everything that a host has ready.
     #[inline]
     fn pump(&mut self, sim: &mut Sim<Event>, node: NodeIndex) {
         let now = sim.now();
@@ -158,7 +158,7 @@ impl Edm {
         self.settle(sim, node);
     }
 
-    /// Hears what ended at a host.
+    /// Processes the requests that ended at a host.
     fn settle(&mut self, sim: &mut Sim<Event>, node: NodeIndex) {
         while let Some(event) = self.hosts[usize::from(node)].poll_event() {
             match event {
@@ -294,7 +294,8 @@ impl Edm {
         }
     }
 
-    /// Says what has left by a downlink to a switch that waits for it, and when to look again.
+    /// Reports departures from a downlink to a switch that waits for them, and schedules the next
+    /// check.
     #[cold]
     fn on_departures(&mut self, sim: &mut Sim<Event>, to: NodeIndex) {
         let Edm { links, switch, nodes, .. } = self;
@@ -311,8 +312,8 @@ impl Edm {
         }
     }
 
-    /// A chunk was handed to a downlink: what has left by it was so far of interest to nobody
-    /// unless the port is full.
+    /// Handles a chunk that was handed to a downlink. Its departures matter only if the port is
+    /// full.
     #[inline]
     fn after_chunk(&mut self, sim: &mut Sim<Event>, to: NodeIndex) {
         let departed = self.links.down(to).take_started_data(sim.now());
@@ -323,7 +324,7 @@ impl Edm {
         self.schedule_step(sim);
     }
 
-    /// Gives an item its slots on its downlink, and says when it is processed at its host.
+    /// Gives an item its slots on its downlink, and schedules its processing at the host.
     #[inline]
     fn send_down(&mut self, sim: &mut Sim<Event>, flight: u32) {
         let now = sim.now();
@@ -354,7 +355,7 @@ impl Edm {
         sim.at(item.due, Event::AtHost(flight));
     }
 
-    /// The circuit of the oldest grant must lead where the chunk is meant to go.
+    /// Checks that the circuit of the oldest grant leads to the chunk's destination.
     #[inline]
     fn forward_check(&mut self, now: Ps, flight: u32, from: u16, to: u16, bytes: Bytes) {
         let port = self.switch.on_chunk(now, NodeId::at(from), bytes);
@@ -364,9 +365,9 @@ impl Edm {
         }
     }
 
-    /// A chunk with more to come takes its slots, and its receiver counts it now: nothing depends
-    /// on when it arrives, only on the last one's arrival, so it needs no event of its own. But it
-    /// must not overtake one that has: a message before it may have had the same id.
+    /// Gives slots to a chunk that is not the last of its message; its receiver counts it now. Only
+    /// the arrival time of the last chunk matters, so this chunk needs no event of its own. It must
+    /// not overtake a chunk that has an event: an earlier message may have used its id.
     #[inline]
     fn pass_on(&mut self, sim: &mut Sim<Event>, flight: u32) {
         let now = sim.now();
@@ -403,7 +404,7 @@ impl Edm {
                 self.delivered += chunk.bytes;
                 if let Some(Action::Store(stored)) = host.on_chunk(now, chunk) {
                     host.on_written(now, &stored, StatusCode::Ok);
-                    // A posted write ends where its last data is stored.
+                    // A posted write ends when its last data is stored.
                     if let (Some(token), true) = (token, stored.last) {
                         sim.finish(token.0, now);
                     }
@@ -433,7 +434,7 @@ impl Edm {
 impl Fabric for Edm {
     type Event = Event;
     type Parameters = EdmParameters;
-    /// What a length on the wire can say.
+    /// Maximum bytes that a length on the wire can state.
     const MESSAGE_BYTES_MAX: u64 = MESSAGE_BYTES_MAX.0;
 
     fn build(config: &FabricConfig, seed: u64) -> Edm {
@@ -493,7 +494,7 @@ impl Fabric for Edm {
         let request = Request {
             token: Token(handle),
             peer: NodeId::at(message.memory),
-            // Every message has bytes of its own.
+            // Every message has its own bytes of memory.
             address: Address(slot * MESSAGE_BYTES_MAX.0),
             op,
             fence: false,

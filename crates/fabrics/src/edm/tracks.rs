@@ -1,7 +1,8 @@
-//! EDM on a timeline: every link's items, the grants of the scheduler, what waits for them.
+//! EDM on a timeline: every link's items, the scheduler's grants, and the messages that wait for
+//! grants.
 //!
-//! An item is drawn where it stands when it is handed to its transmitter. Control that comes before
-//! it later moves it by a block or two, which the drawing does not follow.
+//! An item is drawn at its place when it is handed to its transmitter. Later control blocks that go
+//! before it move it by a block or two, which the drawing omits.
 
 use ethermem_engine::output::{Timeline, TrackId};
 use ethermem_engine::topology::LinkTracks;
@@ -9,7 +10,7 @@ use ethermem_units::Ps;
 
 use super::flight::{Item, Payload};
 
-/// The rows.
+/// The rows of the timeline.
 pub(super) struct Tracks {
     links: LinkTracks,
     grants: Vec<TrackId>,
@@ -23,17 +24,17 @@ impl Tracks {
         Tracks { waiting, grants, links: LinkTracks::new(timeline, nodes) }
     }
 
-    /// An item on the uplink of its sender.
+    /// Draws an item on the uplink of its sender.
     pub(super) fn up(&self, timeline: Option<&mut Timeline>, item: &Item, start: Ps, end: Ps) {
         draw(timeline, self.links.up(item.from), item, start, end);
     }
 
-    /// An item on the downlink of its receiver.
+    /// Draws an item on the downlink of its receiver.
     pub(super) fn down(&self, timeline: Option<&mut Timeline>, item: &Item, start: Ps, end: Ps) {
         draw(timeline, self.links.down(item.to), item, start, end);
     }
 
-    /// A grant, at the port that may send.
+    /// Draws a grant, at the port that may send.
     pub(super) fn granted(&self, timeline: Option<&mut Timeline>, item: &Item, at: Ps) {
         if let Some(timeline) = timeline {
             let args = [("to", u64::from(item.from)), ("bytes", item.bytes())];
@@ -41,7 +42,7 @@ impl Tracks {
         }
     }
 
-    /// How many messages wait for grants.
+    /// Draws the number of messages that wait for grants.
     pub(super) fn waiting(&self, timeline: Option<&mut Timeline>, at: Ps, messages: usize) {
         if let Some(timeline) = timeline {
             timeline.counter(self.waiting, at, messages as i64);

@@ -8,7 +8,7 @@ use ethermem_units::{Blocks, Ps};
 pub(super) struct Chunk {
     pub(super) handle: Handle,
     pub(super) blocks: Blocks,
-    /// When its last block leaves the switch, as far as is known.
+    /// The currently known time at which its last block leaves the switch.
     pub(super) leaves: Ps,
 }
 
@@ -33,13 +33,13 @@ impl Chunks {
         self.all[name as usize]
     }
 
-    /// Others alternate with it: it leaves no earlier than this.
+    /// Puts off a chunk that alternates with others: it leaves no earlier than `leaves`.
     pub(super) fn put_off(&mut self, name: u32, leaves: Ps) {
         let chunk = &mut self.all[name as usize];
         chunk.leaves = chunk.leaves.max(leaves);
     }
 
-    /// The name may be given to another.
+    /// Removes a chunk, whose name may be reused.
     pub(super) fn remove(&mut self, name: u32) {
         self.free.push(name);
     }

@@ -1,4 +1,4 @@
-//! What the rules leave open.
+//! The parameters that the rules leave open.
 
 use ethermem_engine::FabricConfig;
 use ethermem_engine::config::Parameters;
@@ -6,10 +6,10 @@ use ethermem_engine::keys::Table;
 use ethermem_units::{BLOCK_PAYLOAD_BYTES, Blocks, Bytes};
 use ethermem_workload::InputError;
 
-/// When a receiver is granted to again.
+/// The time at which a receiver is granted to again.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Release {
-    /// While little enough is under way to it; whoever it was granted to last waits as well.
+    /// While few enough bytes are in flight to it; the sender of its last grant waits as well.
     #[default]
     UnderWay,
     /// When the sender has sent its chunk, however many others it has to send before.
@@ -19,11 +19,11 @@ pub enum Release {
 /// Parameters of `fabric.kind = "edm-artifact"`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ArtifactConfig {
-    /// When a receiver is granted to again.
+    /// The time at which a receiver is granted to again.
     pub release: Release,
-    /// What may be under way to a receiver that is granted to.
+    /// Maximum bytes in flight to a receiver that is granted to.
     pub under_way: Bytes,
-    /// Whether bytes behind the last whole block stay under way.
+    /// If true, bytes behind the last whole block stay in flight.
     pub left_over: bool,
 }
 
@@ -49,10 +49,10 @@ impl Parameters for ArtifactConfig {
 }
 
 impl ArtifactConfig {
-    /// Blocks that a chunk takes, and its bytes that none of them brings.
+    /// Number of blocks of a chunk, and number of its bytes that no block carries.
     pub(super) fn blocks_of(&self, chunk: u64) -> (Blocks, Bytes) {
         let left_over = chunk % BLOCK_PAYLOAD_BYTES;
-        // A grant of less than a block is answered with one.
+        // A grant of less than a block is answered with one block.
         if self.left_over && chunk >= BLOCK_PAYLOAD_BYTES {
             (Bytes(chunk - left_over).to_blocks(), Bytes(left_over))
         } else {

@@ -1,40 +1,40 @@
-//! A downlink as a queue of blocks, first come first served, of which only ends are reckoned.
+//! A downlink as a first-come-first-served queue of blocks, for which only end times are computed.
 //!
-//! Chunks of several senders that come at the same time alternate block by block, and a control
-//! block waits for the blocks that are there, not for those to come: a chunk's last block leaves
-//! when all that came before it has.
+//! Chunks of several senders that arrive at one time alternate block by block. A control block
+//! waits for the present blocks, and not for later ones. So a chunk's last block leaves when
+//! everything that arrived before it has left.
 
 use ethermem_units::{BLOCK_PAYLOAD_BYTES, Blocks, Bytes, Ps};
 
-/// A chunk that comes in, or has come and not left.
+/// A chunk that is arriving, or has arrived and not left.
 #[derive(Clone, Copy, Debug)]
 struct Coming {
     name: u32,
-    /// When all of it has come.
+    /// The time at which all of it has arrived.
     until: Ps,
 }
 
-/// What leaves by one downlink.
+/// The queue of one downlink.
 #[derive(Debug, Default)]
 pub(super) struct Egress {
-    /// When all that has begun to come has left.
+    /// The time at which everything that has begun to arrive has left.
     free: Ps,
-    /// Chunks that have not come whole.
+    /// Chunks that have not arrived completely.
     coming: Vec<Coming>,
-    /// Blocks granted that have not begun to come.
+    /// Number of granted blocks that have not begun to arrive.
     expected: Blocks,
-    /// Bytes granted that no block brings: they are under way for ever.
+    /// Number of granted bytes that no block carries: they are in flight for ever.
     left_over: Bytes,
 }
 
 impl Egress {
-    /// Blocks were granted towards this downlink, and bytes that no block will bring.
+    /// Records blocks granted towards this downlink, and bytes that no block will carry.
     pub(super) fn expect(&mut self, blocks: Blocks, left_over: Bytes) {
         self.expected += blocks;
         self.left_over += left_over;
     }
 
-    /// A control block; gives the slot at which it starts.
+    /// Adds a control block; returns the time of its slot.
     pub(super) fn control(&mut self, now: Ps, slot: Ps) -> Ps {
         self.coming.retain(|chunk| chunk.until > now);
         let to_come: u64 = self.coming.iter().map(|chunk| chunk.until.0 - now.0).sum();
@@ -43,8 +43,8 @@ impl Egress {
         now + Ps(queued)
     }
 
-    /// The first block of a chunk has come; the rest follows without a gap. Tells `moved` when
-    /// each chunk that is still coming in will have left.
+    /// Adds a chunk whose first block has arrived; the rest follows without a gap. Reports to
+    /// `moved` when each chunk that is still arriving will have left.
     pub(super) fn chunk(
         &mut self,
         now: Ps,
@@ -64,19 +64,19 @@ impl Egress {
         }
     }
 
-    /// When no more than `limit` will be under way; `None` while that depends on what has not
-    /// begun to come.
+    /// The time at which at most `limit` will be in flight. `None` while it depends on blocks that
+    /// have not begun to arrive.
     pub(super) fn within(&self, now: Ps, slot: Ps, limit: Bytes) -> Option<Ps> {
         let queued = self.free.saturating_sub(now);
         let queued_blocks = Blocks(queued.0.div_ceil(slot.0));
         let blocks = Bytes((self.expected + queued_blocks).0 * BLOCK_PAYLOAD_BYTES);
-        // However much is left over, a receiver to which nothing else comes can be granted to.
+        // However many bytes are left over, a receiver without other traffic can be granted to.
         let under_way = blocks + self.left_over.min(limit);
         let over = Bytes(under_way.0.saturating_sub(limit.0)).to_blocks();
         (over <= queued_blocks).then(|| now + slot * over.0)
     }
 
-    /// Blocks granted that have not begun to come.
+    /// Number of granted blocks that have not begun to arrive.
     pub(super) fn expected(&self) -> Blocks {
         self.expected
     }
@@ -105,11 +105,11 @@ mod tests {
     fn chunks_that_come_together_alternate() {
         let mut egress = Egress::default();
         assert_eq!(ends(&mut egress, 0, 1, 32), [(1, 32)]);
-        // From 10 on they alternate: 22 blocks of the second come before the first one's last.
+        // From 10 on they alternate: 22 blocks of the second arrive before the first one's last.
         assert_eq!(ends(&mut egress, 10, 2, 32), [(1, 54), (2, 64)]);
-        // Four blocks that come from 12 to 16 wait for what came by 16: 16 + 6 + 4.
+        // Four blocks that arrive from 12 to 16 wait for the blocks that arrived by 16: 16 + 6 + 4.
         assert_eq!(ends(&mut egress, 12, 3, 4), [(1, 58), (2, 68), (3, 26)]);
-        // What came whole is no longer moved.
+        // A chunk that arrived completely is no longer moved.
         assert_eq!(ends(&mut egress, 40, 4, 1), [(2, 69), (4, 68)]);
     }
 
@@ -119,7 +119,7 @@ mod tests {
         ends(&mut egress, 0, 1, 32);
         assert_eq!(egress.control(at(5), SLOT), at(5));
         ends(&mut egress, 10, 2, 32);
-        // At 20 there came 20 and 10, and the control block; 20 left.
+        // By 20, 20 and 10 blocks and the control block have arrived; 20 have left.
         assert_eq!(egress.control(at(20), SLOT), at(31));
         assert_eq!(egress.control(at(500), SLOT), at(500));
     }
@@ -133,7 +133,7 @@ mod tests {
         egress.expect(Blocks(12), Bytes(4));
         assert_eq!(egress.within(at(3), SLOT, limit), None);
         egress.chunk(at(10), (1, Blocks(32)), SLOT, |_, _| {});
-        // 96 B to come, 4 that never will, and 256 from 10 on.
+        // 96 B are still to arrive, 4 B never will, and 256 B from 10 on.
         assert_eq!(egress.within(at(12), SLOT, limit), Some(at(23)));
         egress.chunk(at(50), (2, Blocks(12)), SLOT, |_, _| {});
         egress.expect(Blocks(32), Bytes(0));

@@ -1,4 +1,4 @@
-//! Who is granted next: shortest first, a chunk of a message at a time.
+//! The order of grants: shortest message first, one chunk at a time.
 
 use std::collections::BTreeSet;
 
@@ -6,7 +6,7 @@ use super::Release;
 use ethermem_engine::engine::Handle;
 use ethermem_workload::NodeIndex;
 
-/// Place in every order: bytes to be granted yet, then the order of arrival at the switch.
+/// The rank in every order: bytes not granted yet, then the order of arrival at the switch.
 type Rank = (u64, u64);
 
 /// A message that waits for a grant.
@@ -18,17 +18,17 @@ pub(super) struct Waiting {
     pub(super) receiver: NodeIndex,
 }
 
-/// What the switch knows: messages that wait, receivers that were granted to and have not been
-/// given back, and the senders these hold.
+/// The state of the switch: waiting messages, receivers that were granted to and not given back,
+/// and the senders that these hold.
 pub(super) struct Matching {
     release: Release,
     by_receiver: Vec<BTreeSet<Waiting>>,
     by_sender: Vec<BTreeSet<Waiting>>,
-    /// By receiver, whom it was last granted to, until it is given back.
+    /// By receiver: the sender of its last grant, until it is given back.
     held_by: Vec<Option<NodeIndex>>,
-    /// By sender, how many receivers it holds.
+    /// By sender: number of receivers that hold it.
     holds: Vec<u32>,
-    /// Ends at which a message may have become eligible.
+    /// The ends at which a message may have become eligible.
     changed_receivers: Vec<NodeIndex>,
     changed_senders: Vec<NodeIndex>,
 }
@@ -46,19 +46,19 @@ impl Matching {
         }
     }
 
-    /// A message waits, from now on.
+    /// Adds a waiting message.
     pub(super) fn insert(&mut self, waiting: Waiting) {
         self.by_receiver[usize::from(waiting.receiver)].insert(waiting);
         self.by_sender[usize::from(waiting.sender)].insert(waiting);
         self.changed_receivers.push(waiting.receiver);
     }
 
-    /// Whether a receiver was granted to and has not been given back.
+    /// True if a receiver was granted to and not given back.
     pub(super) fn is_held(&self, receiver: NodeIndex) -> bool {
         self.held_by[usize::from(receiver)].is_some()
     }
 
-    /// A receiver can be granted to again.
+    /// Gives a receiver back, so that it can be granted to again.
     pub(super) fn give_back(&mut self, receiver: NodeIndex) {
         if let Some(sender) = self.held_by[usize::from(receiver)].take() {
             self.holds[usize::from(sender)] -= 1;
@@ -67,7 +67,7 @@ impl Matching {
         }
     }
 
-    /// Takes the next message to be granted, the shortest of those whose ends are both free.
+    /// Takes the next message to be granted: the shortest one whose ends are both free.
     pub(super) fn next(&mut self) -> Option<Waiting> {
         let best = {
             let receivers =
@@ -91,13 +91,13 @@ impl Matching {
     }
 
     fn is_eligible(&self, waiting: &Waiting) -> bool {
-        // Receiver-driven: nobody knows what the sender is asked for by others.
+        // A receiver-driven scheme does not know what other receivers request of the sender.
         let sender_free =
             self.release == Release::Sent || self.holds[usize::from(waiting.sender)] == 0;
         sender_free && !self.is_held(waiting.receiver)
     }
 
-    /// Messages that wait.
+    /// Number of waiting messages.
     pub(super) fn waiting(&self) -> usize {
         self.by_receiver.iter().map(BTreeSet::len).sum()
     }
@@ -124,7 +124,7 @@ mod tests {
         matching.insert(waiting(800, 4, 3, 1));
         assert_eq!(granted(&mut matching), [2, 4]);
         matching.give_back(2);
-        // Its sender is free, the other two ends are not.
+        // The sender is free, the other two ends are not.
         assert_eq!(granted(&mut matching), [0; 0]);
         matching.give_back(1);
         assert_eq!(granted(&mut matching), [3, 1]);

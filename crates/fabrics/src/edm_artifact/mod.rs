@@ -1,17 +1,18 @@
-//! EDM and its receiver-driven rival as the simulator of EDM's artifact has them
+//! EDM and its receiver-driven rival as modelled by the simulator of EDM's artifact
 //! (github.com/wegul/EDM, `netsimu/src/edm.c` and `ird.c`), for numbers that were made with it.
 //!
-//! Nothing takes time but slots and propagation, and nothing frames a chunk. Beside that its rules
-//! differ from the paper's in five points:
+//! Only slots and propagation take time, and a chunk has no framing. Otherwise its rules differ
+//! from the paper's in five points:
 //!
-//! - A message has one chunk under way: it waits for its next grant from the last block of a chunk
-//!   at the switch's egress, so alone it has half of a link.
-//! - A receiver is granted to again, and whom it was granted to may be granted again, while no more
-//!   than `under_way` is on the way to it; or, receiver-driven, when the sender has sent the chunk.
+//! - A message has one chunk in flight: it waits for its next grant from the last block of a chunk
+//!   at the switch's egress. So alone it uses half of a link.
+//! - A receiver and the sender of its last grant can be granted again while at most `under_way`
+//!   bytes are in flight to it. In the receiver-driven scheme the receiver can when the sender has
+//!   sent the chunk.
 //! - Requests and notifications wait behind the granted chunks of their host.
 //! - Chunks for one receiver alternate block by block.
-//! - Bytes behind a message's last whole block are granted and never sent. Such a message never
-//!   ends there, and they stay under way; here it ends without them.
+//! - Bytes behind a message's last whole block are granted and never sent. In the artifact such a
+//!   message never ends, and these bytes stay in flight; here it ends without them.
 
 mod chunks;
 mod config;
@@ -35,9 +36,9 @@ use egress::Egress;
 use matching::{Matching, Waiting};
 use uplink::{Class, ToSend, Uplink};
 
-/// Blocks of a request.
+/// Number of blocks of a request.
 const REQUEST_BLOCKS: Blocks = Blocks(2);
-/// Blocks of a notification or a grant.
+/// Number of blocks of a notification or a grant.
 const CONTROL_BLOCKS: Blocks = Blocks(1);
 
 /// A message that has not ended.
@@ -46,46 +47,46 @@ struct Flow {
     kind: Kind,
     sender: NodeIndex,
     receiver: NodeIndex,
-    /// Place in the order of arrival at its host, then at the switch.
+    /// Its number in the order of arrival at its host, then at the switch.
     order: u64,
     ungranted: u64,
     unsent: u64,
-    /// Its first grant was given.
+    /// True if its first grant was issued.
     granted: bool,
 }
 
-/// What moves, or has moved.
+/// The events of the fabric.
 #[derive(Clone, Copy)]
 pub enum Event {
-    /// An uplink has sent what it was sending: of a chunk, to whom.
+    /// An uplink has sent an item; for a chunk, its receiver.
     Sent(NodeIndex, Option<NodeIndex>),
     /// A request or a notification is at the switch.
     AtSwitch(Handle),
-    /// What is free is matched.
+    /// The free ends are matched.
     Match,
-    /// A grant for so many bytes is at the sender.
+    /// A grant for this many bytes is at the sender.
     Granted(Handle, u64),
     /// The first block of a chunk is at its egress.
     AtEgress(u32),
     /// The last block of a chunk has left, unless it was put off.
     Left(u32),
-    /// So little may be under way to a receiver that it is granted to again.
+    /// Few enough bytes may be in flight to a receiver that it is granted to again.
     Free(NodeIndex),
 }
 
-/// See the module.
+/// The network of the artifact's rules.
 pub struct EdmArtifact {
     config: ArtifactConfig,
     chunk: u64,
     slot: Ps,
-    /// A block from the start of its slot to the next decision.
+    /// Time from the start of a block's slot to the next decision.
     hop: Ps,
     memory_access: Ps,
     links: Star,
     uplinks: Vec<Uplink>,
     egresses: Vec<Egress>,
     matching: Matching,
-    /// A matching is due at this instant.
+    /// The time at which a matching is due.
     match_at: Option<Ps>,
     flows: Vec<Option<Flow>>,
     chunks: Chunks,
@@ -127,14 +128,14 @@ impl EdmArtifact {
         sim.at(now + self.slot * blocks.0, Event::Sent(node, to));
     }
 
-    /// A message waits for its next grant.
+    /// Queues a message for its next grant.
     fn wait(&mut self, sim: &mut Sim<Event>, handle: Handle) {
         let Flow { ungranted, order, sender, receiver, .. } = *self.flow(handle);
         self.matching.insert(Waiting { rank: (ungranted, order), handle, sender, receiver });
         self.match_soon(sim);
     }
 
-    /// All that is free now is matched together.
+    /// Schedules a matching of all ends that are free now.
     fn match_soon(&mut self, sim: &mut Sim<Event>) {
         if self.match_at != Some(sim.now()) {
             self.match_at = Some(sim.now());
@@ -168,7 +169,7 @@ impl EdmArtifact {
         self.egresses[usize::from(to)].control(now, self.slot)
     }
 
-    /// A receiver that was granted to is looked at again, not before `earliest`.
+    /// Schedules the next check of a receiver that was granted to, not before `earliest`.
     fn free_when_possible(&mut self, sim: &mut Sim<Event>, node: NodeIndex, earliest: Ps) {
         let egress = &self.egresses[usize::from(node)];
         if let Some(at) = egress.within(sim.now(), self.slot, self.config.under_way) {
@@ -275,7 +276,7 @@ impl Fabric for EdmArtifact {
                 self.send_next(sim, node);
             }
             Event::AtSwitch(handle) => {
-                // From here on the order is that of arrival at the switch.
+                // From here on the order is the order of arrival at the switch.
                 let order = self.submitted;
                 self.submitted += 1;
                 self.flow(handle).order = order;
@@ -302,7 +303,7 @@ impl Fabric for EdmArtifact {
                         self.matching.give_back(node);
                         self.match_soon(sim);
                     }
-                    // Looked at again when something comes.
+                    // It is checked again when a block arrives.
                     None => {}
                 }
             }

@@ -1,18 +1,19 @@
-//! What a host sends next: granted chunks, the shortest message first, before anything else.
+//! The order of a host's sending: granted chunks first, the shortest message first, then all
+//! others.
 
 use std::collections::BTreeSet;
 
 use ethermem_engine::engine::Handle;
 
-/// An item that an uplink is to send; the least goes first.
+/// An item that an uplink must send; the least goes first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct ToSend {
     pub(super) class: Class,
-    /// Bytes that the message has to send; 0 for a request.
+    /// Number of bytes that the message has to send; 0 for a request.
     pub(super) bytes: u64,
     pub(super) order: u64,
     pub(super) handle: Handle,
-    /// Bytes of the chunk.
+    /// Number of bytes of the chunk.
     pub(super) chunk: u64,
 }
 
@@ -30,13 +31,13 @@ pub(super) struct Uplink {
 }
 
 impl Uplink {
-    /// One item more. Whether the uplink was idle, and is to be asked for the next one.
+    /// Adds an item. Returns true if the uplink was idle and must be asked for the next item.
     pub(super) fn add(&mut self, item: ToSend) -> bool {
         self.to_send.insert(item);
         !self.busy
     }
 
-    /// Takes what is sent from now on; the uplink is idle where there is none.
+    /// Takes the next item to send; without one the uplink is idle.
     pub(super) fn next(&mut self) -> Option<ToSend> {
         let next = self.to_send.pop_first();
         self.busy = next.is_some();

@@ -1,4 +1,4 @@
-//! The arbiter: how it decides, and what it has decided.
+//! The arbiter: its mode of decision, and its results.
 
 use ethermem_engine::FabricConfig;
 use ethermem_engine::topology::Topology;
@@ -9,10 +9,10 @@ use super::epochs::{Demand, Epochs};
 use super::paths::Paths;
 use super::timeslots::Timeslots;
 
-/// How the arbiter decides.
+/// The arbiter's mode of decision.
 pub(super) enum Decides {
     Timeslots(Timeslots),
-    /// With paths, unless the scenario spreads packets.
+    /// By epochs, with paths unless the scenario sprays packets.
     Epochs(Epochs, Option<Box<Paths>>),
 }
 
@@ -60,10 +60,10 @@ impl Decided {
     }
 }
 
-/// What decides, and when.
+/// The arbiter and the time of its decisions.
 pub(super) struct Arbiter {
     pub(super) decides: Decides,
-    /// It decides no earlier.
+    /// The earliest time of its next decision.
     pub(super) next_at: Ps,
     pub(super) armed: bool,
     pub(super) decided: Decided,

@@ -1,4 +1,4 @@
-//! What a scenario says of an arbiter.
+//! The parameters of an arbiter in a scenario.
 
 use ethermem_engine::FabricConfig;
 use ethermem_engine::config::Parameters;
@@ -10,18 +10,18 @@ use ethermem_workload::{InputError, NodeIndex};
 /// Parameters of `fabric.kind = "fastpass"`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct FastpassConfig {
-    /// Rate of the arbiter's link; `None` for that of the others.
+    /// Rate of the arbiter's link; `None` for the rate of the other links.
     pub arbiter_link: Option<BitsPerSecond>,
-    /// What a timeslot takes of a link: one frame, with preamble and gap.
+    /// Size of a timeslot on a link: one frame, with preamble and gap.
     pub timeslot: Bytes,
-    /// Most timeslots of one allocation, where each timeslot is decided by itself.
+    /// Maximum timeslots of one allocation, if each timeslot is decided by itself.
     pub allocation_timeslots: u8,
-    /// Timeslots decided at once; `None` for 8 on leaf and spine and, on a single switch, for each
-    /// by itself.
+    /// Number of timeslots decided at once. `None` for 8 on leaf and spine; on a single switch each
+    /// timeslot is then decided by itself.
     pub epoch_timeslots: Option<u8>,
-    /// The node on whose switch the arbiter is, on a port of its own.
+    /// The node whose switch has the arbiter, on a port of its own.
     pub arbiter_beside: NodeIndex,
-    /// When the timeslots of an epoch begin.
+    /// The start of an epoch's timeslots.
     pub starts: Starts,
 }
 
@@ -63,19 +63,19 @@ impl Parameters for FastpassConfig {
     }
 }
 
-/// When the timeslots of an epoch begin.
+/// The start of an epoch's timeslots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Starts {
-    /// At each node with its allocation.
+    /// Each node starts when its allocation arrives.
     WhenTold,
-    /// At all nodes at once, by a clock that they share, when the last of them has its allocation.
+    /// All nodes start at one time, by a shared clock, when the last of them has its allocation.
     Together,
 }
 
-/// Timeslots of an epoch on leaf and spine, where the scenario does not say.
+/// Number of timeslots of an epoch on leaf and spine, if the scenario has no value.
 const EPOCH_TIMESLOTS: u8 = 8;
 
-/// Timeslots decided at once; `None` for each by itself.
+/// Number of timeslots decided at once; `None` if each is decided by itself.
 pub(super) fn epoch_timeslots(config: &FabricConfig) -> Option<u8> {
     let default = match config.topology {
         Topology::SingleSwitch => None,

@@ -6,9 +6,9 @@ use ethermem_workload::NodeIndex;
 /// A message that wants timeslots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Demand {
-    /// Timeslots that it has not been given.
+    /// Number of timeslots that it still wants.
     pub(super) timeslots: u64,
-    /// Age: decides between equals.
+    /// The age of the message, which breaks ties.
     pub(super) order: u64,
     pub(super) handle: Handle,
     pub(super) source: NodeIndex,
@@ -21,13 +21,13 @@ impl Demand {
     }
 }
 
-/// Demands by timeslots left, and what is joined in a timeslot.
+/// Demands by remaining timeslots, and the pairs joined in a timeslot.
 #[derive(Clone, Debug)]
 pub(super) struct Epochs {
     demands: Vec<Demand>,
     passed: Vec<Demand>,
     joined: Vec<Demand>,
-    /// The timeslot, of all, that an end was last taken in.
+    /// The overall number of the timeslot in which an end was last used.
     source_taken: Vec<u64>,
     destination_taken: Vec<u64>,
     timeslot: u64,
@@ -51,13 +51,13 @@ impl Epochs {
         self.demands.insert(place, demand);
     }
 
-    /// Demands that are left.
+    /// Number of demands left.
     pub(super) fn open(&self) -> usize {
         self.demands.len()
     }
 
-    /// The next timeslot: of all that wants one, what has the least left goes first, until no two
-    /// free ends want each other. Gives what is joined, as it was before.
+    /// Decides the next timeslot. The demand with the fewest remaining timeslots goes first, until
+    /// no two free ends want each other. Returns the joined demands as they were before.
     pub(super) fn join(&mut self) -> &[Demand] {
         self.timeslot += 1;
         self.passed.clear();
@@ -76,7 +76,7 @@ impl Epochs {
         &self.joined
     }
 
-    /// Both lists are in order, and one timeslot less leaves them so.
+    /// Both lists are in order, and stay so with one timeslot less.
     fn put_back(&mut self) {
         self.demands.clear();
         let mut passed = self.passed.iter().copied().peekable();
@@ -100,7 +100,7 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// Against the definition, on a list sorted anew every time.
+        /// The model is the definition, on a list that is sorted again every time.
         #[test]
         fn every_timeslot_is_a_maximal_matching_least_left_first(
             wants in prop::collection::vec((0..12u16, 0..12u16, 1..6u64), 1..60),

@@ -1,4 +1,4 @@
-//! The links of a network with an arbiter: those of its nodes, between its switches, its own.
+//! The links of a network with an arbiter: links of its nodes, links between switches, and its own.
 
 use ethermem_edm::Arbitration;
 use ethermem_engine::FabricConfig;
@@ -10,20 +10,20 @@ use ethermem_workload::NodeIndex;
 
 use super::{FastpassConfig, Medium, Size};
 
-/// See the module.
+/// All links, with the layout of the network.
 pub(super) struct Links {
     medium: Medium,
     layout: Layout,
     star: Star,
-    /// From leaves to spines and back, as the layout numbers them.
+    /// Links from leaves to spines and back, in the layout's numbering.
     core: Vec<Transmitter>,
-    /// The node on whose switch the arbiter is.
+    /// The node whose switch has the arbiter.
     arbiter_beside: NodeIndex,
     to_arbiter: Transmitter,
     from_arbiter: Transmitter,
     slot: Ps,
     arbiter_slot: Ps,
-    /// Of each node and, behind them, of the arbiter; empty where flows keep their spine.
+    /// The spray of each node and, behind them, of the arbiter; empty if flows keep their spine.
     spray: Vec<Spray>,
 }
 
@@ -54,7 +54,7 @@ impl Links {
         }
     }
 
-    /// The spine of a frame that nobody chose one for; `message` is what ECMP hashes.
+    /// The spine of a frame without an assigned one; `message` is what ECMP hashes.
     pub(super) fn spine(&mut self, sender: NodeIndex, message: u64) -> u8 {
         match self.spray.get_mut(usize::from(sender)) {
             Some(spray) => spray.next_spine(),
@@ -62,12 +62,12 @@ impl Links {
         }
     }
 
-    /// The sender that the arbiter is to [`Links::spine`].
+    /// The sender number of the arbiter for [`Links::spine`].
     pub(super) fn arbiter(&self) -> NodeIndex {
         self.layout.nodes()
     }
 
-    /// The node on whose switch it is.
+    /// The node whose switch has the arbiter.
     pub(super) fn arbiter_beside(&self) -> NodeIndex {
         self.arbiter_beside
     }
@@ -76,30 +76,30 @@ impl Links {
         &self.layout
     }
 
-    /// Hands a frame to a node's uplink; gives when it starts.
+    /// Hands a frame to a node's uplink; returns its start.
     pub(super) fn start_up(&mut self, node: NodeIndex, ready: Ps, size: Size) -> Ps {
         self.star.up(node).send(ready, size.line, size.data)
     }
 
-    /// When a frame that started so is at the switch of its node.
+    /// The time at which a frame with this start is at the switch of its node.
     pub(super) fn at_switch(&self, start: Ps, size: Size) -> Ps {
         self.medium.after_up(start, size, self.slot)
     }
 
-    /// Hands a frame to the arbiter's uplink; gives when it is at its switch.
+    /// Hands a frame to the arbiter's uplink; returns the time at which it is at its switch.
     pub(super) fn send_from_arbiter(&mut self, ready: Ps, size: Size) -> Ps {
         self.medium.up(&mut self.from_arbiter, ready, size)
     }
 
-    /// The port between switches that a frame waits at next, come through `port`; `None` when it is
-    /// at its egress.
+    /// The port between switches at which a frame that came through `port` waits next; `None` if it
+    /// is at its egress.
     #[inline]
     pub(super) fn core_port(&self, port: PortId, to: NodeIndex, spine: u8) -> Option<PortId> {
         let next = self.layout.next(port, to, spine);
         next.filter(|&next| next >= 2 * self.layout.nodes())
     }
 
-    /// Sends a frame from switch to switch; gives when it is at the next.
+    /// Sends a frame from switch to switch; returns the time at which it is at the next.
     #[inline]
     pub(super) fn cross(&mut self, port: PortId, now: Ps, size: Size) -> Ps {
         let kind = self.layout.kind(port);
@@ -108,20 +108,20 @@ impl Links {
         start + size.until_forwarded(self.layout.slot(kind)) + self.layout.latency(kind)
     }
 
-    /// Sends a frame from its egress to its node; gives when it is whole there.
+    /// Sends a frame from its egress to its node; returns the time at which it is whole there.
     #[inline]
     pub(super) fn down(&mut self, node: NodeIndex, now: Ps, size: Size) -> Ps {
         let start = self.star.down(node).send(now, size.line, size.data);
         self.medium.after_down(start, size, self.slot)
     }
 
-    /// Sends a frame from its egress to the arbiter; gives when it is whole there.
+    /// Sends a frame from its egress to the arbiter; returns the time at which it is whole there.
     pub(super) fn down_to_arbiter(&mut self, now: Ps, size: Size) -> Ps {
         let start = self.to_arbiter.send(now, size.line, size.data);
         self.medium.after_down(start, size, self.arbiter_slot)
     }
 
-    /// From an epoch's decision to where every node has its allocation: as many frames on the
+    /// Time from an epoch's decision until every node has its allocation: a frame per node on the
     /// arbiter's link, the longest way, and a frame of data before it at either switch.
     pub(super) fn told(&self) -> Ps {
         let (control, full) = (self.medium.control(), self.medium.data(self.medium.data_max));

@@ -1,12 +1,13 @@
-//! Fastpass: a central arbiter says when every frame leaves (Perry et al., SIGCOMM 2014).
+//! Fastpass: a central arbiter decides when every frame leaves (Perry et al., SIGCOMM 2014).
 //!
-//! The arbiter is a server on a switch port of its own. A host asks it for timeslots when it has a
-//! message, and it answers with an allocation to the node that holds the data: frames of the least
-//! size, one a message and one an allocation, that queue on its link in both directions like any
-//! other. It decides in no time. At the start of every timeslot it joins free senders and free
-//! receivers until no two that want each other are left, fewest timeslots left first; or it does so
-//! for all timeslots of an epoch at once, and says which spine each packet takes. A read's request
-//! travels with its demand and its allocation.
+//! The arbiter is a server on a switch port of its own. A host with a message requests timeslots,
+//! and the arbiter answers with an allocation to the node that holds the data. Requests and
+//! allocations are frames of minimum size, one per message and one per allocation. They queue on
+//! the arbiter's link in both directions as other frames do. The arbiter decides in zero time. At
+//! the start of every timeslot it joins free senders and free receivers until no two that want each
+//! other are left, fewest remaining timeslots first. Alternatively it decides all timeslots of an
+//! epoch at once, and assigns a spine to each packet. A read's request travels with its demand and
+//! its allocation.
 
 mod arbiter;
 mod config;
@@ -29,50 +30,50 @@ pub use config::{FastpassConfig, Starts};
 use epochs::Demand;
 use links::Links;
 
-/// Data of a message, from its demand to its end.
+/// The data of a message, from its demand to its end.
 struct Flow {
     source: NodeIndex,
     destination: NodeIndex,
     kind: Kind,
     order: u64,
-    /// Bytes that no timeslot was allocated for.
+    /// Number of bytes without an allocated timeslot.
     unallocated: u64,
-    /// Bytes that have not reached their egress.
+    /// Number of bytes that have not reached their egress.
     missing: u64,
 }
 
-/// What crosses the network.
+/// An item that crosses the network.
 #[derive(Clone, Copy)]
 pub enum Item {
-    /// A message's demand, to the arbiter.
+    /// A message's demand, on its way to the arbiter.
     Demand(Handle),
-    /// An allocation for so many bytes of a message, to the node that has them.
+    /// An allocation for this many bytes of a message, on its way to the node that holds them.
     Allocation(Handle, u32),
-    /// The allocation of an epoch, to its node.
+    /// The allocation of an epoch, on its way to its node.
     Schedule(u32),
-    /// A frame of so many bytes.
+    /// A frame with this many bytes.
     Data(Handle, u16),
 }
 
-/// Where what is.
+/// The events of the fabric.
 #[derive(Clone, Copy)]
 pub enum Event {
-    /// It came through a port to the switch behind it, and takes this spine, if any.
+    /// An item came through a port to the switch behind it, and takes this spine, if any.
     AtSwitch(PortId, u8, Item),
     /// A message's demand is at the arbiter.
     DemandAtArbiter(Handle),
     /// A timeslot or an epoch begins.
     Decide,
-    /// A message's node can hand its transmitter the next frame of so many bytes allocated. Where
-    /// the arbiter chose its spine, that is here.
+    /// A message's node can hand its transmitter the next frame of the allocated bytes. If the
+    /// arbiter chose the spine, it is here.
     Send(Handle, u32, Option<u8>),
 }
 
-/// What a node sends in an epoch.
+/// The frames that a node sends in an epoch.
 #[derive(Default)]
 struct Schedule {
     node: NodeIndex,
-    /// When its first timeslot begins, where that is the same for all.
+    /// The start of its first timeslot, if it is equal for all nodes.
     start: Option<Ps>,
     frames: Vec<Scheduled>,
 }
@@ -84,26 +85,26 @@ struct Scheduled {
     spine: Option<u8>,
 }
 
-/// See the module.
+/// The network, and its arbiter.
 pub struct Fastpass {
     medium: Medium,
     slot: Ps,
     memory_access: Ps,
     timeslot: Ps,
     timeslot_bytes: u64,
-    /// Most timeslots of one allocation.
+    /// Maximum timeslots of one allocation.
     timeslots: u8,
-    /// From an epoch's decision to its first timeslot, where that is the same for all.
+    /// Time from an epoch's decision to its first timeslot, if it is equal for all nodes.
     lead: Option<Ps>,
     links: Links,
     arbiter: Arbiter,
     flows: Vec<Option<Flow>>,
-    /// Those on their way to their nodes; others keep their memory.
+    /// The schedules on their way to their nodes; the others are kept for their memory.
     schedules: Vec<Schedule>,
     schedules_free: Vec<u32>,
-    /// The schedules of the epoch being decided, by node.
+    /// The schedules of the epoch that is being decided, by node.
     deciding: Vec<Option<u32>>,
-    /// Spines of what is joined in a timeslot.
+    /// The spines of the pairs joined in a timeslot.
     spines: Vec<u8>,
     submitted: u64,
     asked_bytes: u64,
@@ -123,7 +124,7 @@ impl Fastpass {
         }
     }
 
-    /// Takes a demand.
+    /// Adds a demand.
     fn demand(&mut self, handle: Handle) {
         let flow = self.flow(handle);
         let demand = Demand {
@@ -153,7 +154,7 @@ impl Fastpass {
         self.arm(sim);
     }
 
-    /// A matching, each of whose ends are taken for an allocation.
+    /// Decides a matching, each of whose ends are used for a whole allocation.
     fn decide_timeslot(&mut self, sim: &mut Sim<Event>) {
         let now = sim.now();
         let mut allocations = Vec::new();
@@ -174,7 +175,8 @@ impl Fastpass {
         }
     }
 
-    /// As many matchings as the epoch has timeslots, and an allocation for every node that sends.
+    /// Decides a matching for each timeslot of the epoch, and an allocation for every node that
+    /// sends.
     fn decide_epoch(&mut self, sim: &mut Sim<Event>) {
         let start = self.lead.map(|lead| sim.now() + lead);
         for timeslot in 0..self.timeslots {
@@ -227,7 +229,7 @@ impl Fastpass {
         sim.at(at, Event::AtSwitch(self.links.arbiter_beside(), spine, allocation));
     }
 
-    /// An allocation of an epoch has come to its node, which is done with it `at`.
+    /// Handles an epoch's allocation at its node; the node has processed it `at`.
     fn follow(&mut self, sim: &mut Sim<Event>, id: u32, at: Ps) {
         let mut schedule = std::mem::take(&mut self.schedules[id as usize]);
         for frame in schedule.frames.drain(..) {
@@ -243,7 +245,7 @@ impl Fastpass {
         self.schedules_free.push(id);
     }
 
-    /// Sends a frame of an allocation; its next one follows without a gap.
+    /// Sends a frame of an allocation; the next one follows without a gap.
     fn send(&mut self, sim: &mut Sim<Event>, handle: Handle, allocated: u32, spine: Option<u8>) {
         let bytes = u64::from(allocated).min(self.timeslot_bytes);
         let Flow { source: node, kind, order, .. } = *self.flow(handle);
@@ -266,7 +268,7 @@ impl Fastpass {
         }
     }
 
-    /// A switch forwards what came through a port.
+    /// Lets a switch forward an item that came through a port.
     #[inline]
     fn forward(&mut self, sim: &mut Sim<Event>, port: PortId, spine: u8, item: Item) {
         let control = self.medium.control();
@@ -393,17 +395,18 @@ impl Fabric for Fastpass {
         Bytes(self.timeslot_bytes * u64::from(self.timeslots))
     }
 
-    /// The arbiter's leaf is nearer to it than others.
+    /// The arbiter's leaf is nearer to the arbiter than other leaves, so its pairs have twins of
+    /// their own.
     fn twin(&self, compute: NodeIndex, memory: NodeIndex) -> (NodeIndex, NodeIndex) {
         let layout = self.links.layout();
         let (rack, arbiter) = (layout.rack_nodes(), self.links.arbiter_beside());
         let beside = |node| layout.same_rack(node, arbiter);
-        // The first nodes of the arbiter's rack and of two others.
+        // The first nodes of the arbiter's rack and of two other racks.
         let racks = layout.nodes().div_ceil(rack);
         let first = |after: NodeIndex| (arbiter / rack + after) % racks * rack;
         match (layout.same_rack(compute, memory), beside(compute), beside(memory)) {
             (true, true, _) => (first(0), first(0) + 1),
-            // The last rack may have one node alone.
+            // The last rack may have a single node.
             (true, false, _) if first(1) + 1 == layout.nodes() => (first(2), first(2) + 1),
             (true, false, _) => (first(1), first(1) + 1),
             (false, true, _) => (first(0), first(1)),

@@ -1,22 +1,22 @@
-//! Which spine every packet of a timeslot takes: an edge colouring (Fastpass, section 4).
+//! The spine of every packet of a timeslot, by an edge colouring (Fastpass, section 4).
 //!
-//! Racks as sources and racks as destinations are the sides of a bipartite graph, and what is
-//! joined in a timeslot its edges. A rack has at most as many as nodes, so as many colours do, by
-//! König: where the two ends of an edge have no free colour in common, a chain of edges in two
-//! colours swaps them. A colour is a share of a spine, as wide as a node's link.
+//! Source racks and destination racks are the sides of a bipartite graph whose edges are the pairs
+//! joined in a timeslot. A rack has at most as many edges as nodes, so as many colours suffice
+//! (König). If the two ends of an edge have no common free colour, a chain of edges in two colours
+//! swaps them. A colour is a share of a spine, as wide as a node's link.
 
 use ethermem_engine::topology::LeafSpine;
 use ethermem_workload::NodeIndex;
 
 const NONE: u16 = u16::MAX;
 
-/// Racks of one side: which edge has which colour at each.
+/// One side's racks: the edge of each colour at each rack.
 #[derive(Clone, Debug)]
 struct Side {
     colours: usize,
-    /// By rack and colour.
+    /// Edges by rack and colour.
     edges: Vec<u16>,
-    /// A bit for every colour that is free, by rack.
+    /// One bit for every free colour, by rack.
     free: Vec<u64>,
     words: usize,
 }
@@ -72,7 +72,7 @@ struct Edge {
     colour: usize,
 }
 
-/// See the module.
+/// The colouring of a timeslot's packets.
 #[derive(Clone, Debug)]
 pub(super) struct Paths {
     rack_nodes: u16,
@@ -98,8 +98,9 @@ impl Paths {
         }
     }
 
-    /// The spines of what is joined in a timeslot, no node twice on a side, in its order; 0 for
-    /// what stays in its rack. Colours take spines in turn, in each timeslot from another one on.
+    /// The spines of the pairs joined in a timeslot, in their order; no node is twice on a side. It
+    /// is 0 for a pair within a rack. Colours take spines in turn, with another first spine in each
+    /// timeslot.
     pub(super) fn assign(
         &mut self,
         timeslot: usize,
@@ -110,7 +111,7 @@ impl Paths {
         self.down.clear();
         self.edges.clear();
         spines.clear();
-        // The colours of edges are known when all are in: later ones may change them.
+        // Later edges may change the colours of earlier ones, so colours are read at the end.
         for (source, destination) in joined {
             let (from, to) = (source / self.rack_nodes, destination / self.rack_nodes);
             if from == to {
@@ -150,9 +151,9 @@ impl Paths {
         self.paint(edge, colour);
     }
 
-    /// Frees `colour` at a destination: swaps it with `other`, which is free there, along the chain
-    /// of edges that begins there. The chain comes to sources by `colour`, so to none where it is
-    /// free.
+    /// Frees `colour` at a destination. It is swapped with `other`, which is free there, along the
+    /// chain of edges that begins there. The chain enters sources by `colour`, so it never enters a
+    /// source where `colour` is free.
     fn swap(&mut self, destination: usize, colour: usize, other: usize) {
         self.chain.clear();
         let (mut at_source, mut rack, mut wanted) = (false, destination, colour);
@@ -198,7 +199,7 @@ mod tests {
         Paths::new(&clos, nodes)
     }
 
-    /// Packets of a timeslot by the link they take, leaf to spine and spine to leaf.
+    /// Number of a timeslot's packets on each link, leaf to spine and spine to leaf.
     fn links(
         rack_nodes: u16,
         joined: &[(u16, u16)],

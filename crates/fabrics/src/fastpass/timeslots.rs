@@ -1,4 +1,4 @@
-//! The arbiter that decides timeslot by timeslot, and takes both ends for a whole allocation.
+//! The arbiter that decides timeslot by timeslot, and occupies both ends for a whole allocation.
 
 use std::collections::BTreeSet;
 
@@ -8,16 +8,16 @@ use ethermem_workload::NodeIndex;
 
 use super::epochs::Demand;
 
-/// Demands, and who is taken until when.
+/// The demands, and the time until which each end is occupied.
 #[derive(Clone, Debug)]
 pub(super) struct Timeslots {
-    /// By destination: timeslots left, age, message and its source.
+    /// By destination: remaining timeslots, age, message and its source.
     demands: Vec<BTreeSet<(u64, u64, Handle, NodeIndex)>>,
-    /// Messages with a demand.
+    /// Number of messages with a demand.
     open: usize,
     source_free: Vec<Ps>,
     destination_free: Vec<Ps>,
-    /// The destination that is looked at first.
+    /// The destination that is examined first.
     first: usize,
 }
 
@@ -39,13 +39,13 @@ impl Timeslots {
         self.open += 1;
     }
 
-    /// Demands that are left.
+    /// Number of demands left.
     pub(super) fn open(&self) -> usize {
         self.open
     }
 
-    /// A maximal matching of those free, from another destination on every time. `allocate` is
-    /// given what is joined and says for how long, and what is left of it.
+    /// Makes a maximal matching of the free ends, from another destination on every time.
+    /// `allocate` is given each joined pair; it returns for how long, and what is left of it.
     pub(super) fn join(
         &mut self,
         now: Ps,

@@ -24,9 +24,9 @@ use crate::store::{Index, Shared};
 
 /// A stream of operations, each of which sees the effects of all earlier ones.
 ///
-/// Dropping the future of an operation leaves it done or not done. The next operation of the client
-/// (or of any other one, if the client is dropped) finds out, and frees the blocks that have not
-/// become part of a value.
+/// Dropping the future of an operation leaves it done or not done. The next operation of the
+/// client, or of any other one if the client is dropped, finds out. It frees the blocks that have
+/// not become part of a value.
 pub struct Client {
     shared: Arc<Shared>,
     thread: Thread,

@@ -1,8 +1,8 @@
 //! Measures what a remote page costs under the pager, beside the bare sequence of system calls.
 //!
-//! `cargo bench -p ethermem-pager --bench pages`: the floors are measured first, then this program
-//! runs itself under the pager, with its memory here and at a memory node on another thread.
-//! Numbers are medians; quote their ratios.
+//! `cargo bench -p ethermem-pager --bench pages` measures the floors first. Then this program runs
+//! itself under the pager, with its memory here and at a memory node on another thread. Numbers are
+//! medians; quote their ratios.
 
 mod floor;
 

@@ -64,8 +64,8 @@ impl Pool {
         self.pool.url()
     }
 
-    /// The transport of a `node:` pool, with the measured round trips of both transports or the
-    /// reason why there is one; `None` if the URL leaves no choice.
+    /// The transport of a `node:` pool, with the measured round trips of both transports, or the
+    /// reason why there is only one. `None` if the URL leaves no choice.
     #[getter]
     fn choice(&self) -> Option<&str> {
         self.pool.choice()

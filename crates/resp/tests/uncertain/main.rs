@@ -218,8 +218,8 @@ fn an_error_says_that_nothing_was_done_and_uncertain_that_it_may_have_been() {
     }
 }
 
-/// Values of each length that a node cannot read at once, up to the longest, in chains with other
-/// keys: while the table grows, for scans, and until their expiry.
+/// Values of each length that a node cannot read at once, up to the longest, share chains with
+/// other keys. They are used while the table grows, by scans, and until their expiry.
 #[test]
 fn long_values_leave_their_neighbours_alone() {
     for index in [Index::Client, Index::Node] {
