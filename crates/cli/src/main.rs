@@ -10,15 +10,13 @@ mod compare;
 mod ddc;
 #[cfg(feature = "serve")]
 mod doctor;
-mod fabrics;
 mod failure;
 mod interrupt;
 mod keygen;
 #[cfg(feature = "serve")]
 mod kv;
 mod latency;
-#[cfg(feature = "serve")]
-mod limits;
+mod lists;
 #[cfg(feature = "serve")]
 mod logs;
 mod manual;
@@ -40,7 +38,7 @@ mod workload;
 
 use std::process::ExitCode;
 
-use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use clap::{Arg, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 /// Memory over Ethernet, simulated: latency, slowdown and throughput of remote memory.
 #[derive(Parser)]
@@ -96,10 +94,10 @@ enum Command {
     #[command(subcommand)]
     Rtl(rtl::Command),
     /// List the fabrics of the simulator
-    Fabrics(fabrics::Arguments),
+    Fabrics(lists::Arguments),
     /// List the limits of requests
     #[cfg(feature = "serve")]
-    Limits(limits::Arguments),
+    Limits(lists::Arguments),
     /// Measure pools as applications use them: single operations, YCSB
     #[command(subcommand)]
     Bench(bench::Command),
@@ -122,35 +120,45 @@ enum Command {
 /// Flags of equal meaning with different names. Each command takes both names.
 const TWINS: [[&str; 2]; 2] = [["fabric", "fabrics"], ["metrics-listen", "metrics-address"]];
 
-fn taking_twins(command: clap::Command) -> clap::Command {
-    command
-        .mut_args(|argument| {
-            let twin = TWINS.iter().find_map(|[one, other]| match argument.get_long() {
-                Some(long) if long == *one => Some(*other),
-                Some(long) if long == *other => Some(*one),
-                _ => None,
-            });
-            twin.into_iter().fold(argument, clap::Arg::alias)
-        })
-        .mut_subcommands(taking_twins)
+fn taking_twin(argument: Arg) -> Arg {
+    let twin = TWINS.iter().find_map(|[one, other]| match argument.get_long() {
+        Some(long) if long == *one => Some(*other),
+        Some(long) if long == *other => Some(*one),
+        _ => None,
+    });
+    twin.into_iter().fold(argument, Arg::alias)
 }
 
 /// Commands that this build leaves out; the complete program has them.
 const NOT_HERE: &[&str] =
     if cfg!(feature = "serve") { &[] } else { &["node", "kv", "doctor", "limits"] };
 
-/// Lets options take numbers below 0 as values, which they then refuse with their own error.
-fn taking_negative_numbers(command: clap::Command) -> clap::Command {
-    command
-        .mut_args(|argument| {
-            let takes = argument.get_action().takes_values();
-            argument.allow_negative_numbers(takes)
-        })
-        .mut_subcommands(taking_negative_numbers)
+/// Lets an option take numbers below 0 as values, which it then refuses with its own error.
+fn taking_negative_numbers(argument: Arg) -> Arg {
+    let takes = argument.get_action().takes_values();
+    argument.allow_negative_numbers(takes)
+}
+
+/// The long help of every `--pool` lists the table of schemes.
+fn telling_schemes(argument: Arg) -> Arg {
+    if argument.get_long() != Some("pool") {
+        return argument;
+    }
+    let help = argument.get_help().map(ToString::to_string).unwrap_or_default();
+    argument.long_help(format!("{help}\n\n{}", ethermem::schemes_text(&ethermem::SCHEMES)))
+}
+
+fn adapted(command: clap::Command) -> clap::Command {
+    let adapt = |argument| telling_schemes(taking_twin(taking_negative_numbers(argument)));
+    command.mut_args(adapt).mut_subcommands(adapted)
+}
+
+fn command() -> clap::Command {
+    adapted(Cli::command())
 }
 
 fn parse() -> Result<Cli, clap::Error> {
-    let matches = taking_twins(taking_negative_numbers(Cli::command())).try_get_matches()?;
+    let matches = command().try_get_matches()?;
     Cli::from_arg_matches(&matches)
 }
 
@@ -186,17 +194,17 @@ fn main() -> ExitCode {
         Command::Doctor(arguments) => doctor::run(&arguments),
         Command::Keygen(arguments) => keygen::run(&arguments),
         Command::Rtl(command) => rtl::run(&command),
-        Command::Fabrics(arguments) => fabrics::run(&arguments),
+        Command::Fabrics(arguments) => lists::fabrics(&arguments),
         #[cfg(feature = "serve")]
-        Command::Limits(arguments) => limits::run(&arguments),
+        Command::Limits(arguments) => lists::limits(&arguments),
         Command::Bench(command) => bench::run(&command),
         Command::Report(arguments) => report::run(&arguments),
         #[cfg(feature = "serve")]
         Command::Kv(arguments) => kv::run(&arguments),
         Command::Schema(arguments) => manual::schema::run(&arguments),
-        Command::Completions(arguments) => manual::completions::run(&arguments, &Cli::command()),
-        Command::Man(arguments) => manual::man::run(&arguments, Cli::command()),
-        Command::Tree => tree::run(&Cli::command()),
+        Command::Completions(arguments) => manual::completions::run(&arguments, &command()),
+        Command::Man(arguments) => manual::man::run(&arguments, command()),
+        Command::Tree => tree::run(&command()),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

@@ -75,7 +75,7 @@ fn argument(argument: &Arg) -> Argument {
     let takes = argument.get_action().takes_values();
     let name = argument.get_value_names().and_then(|names| names.first());
     let possible = argument.get_possible_values();
-    let help = argument.get_long_help().or_else(|| argument.get_help());
+    let help = argument.get_help().or_else(|| argument.get_long_help());
     let defaults = argument.get_default_values().iter().filter(|_| takes);
     Argument {
         flag: argument.get_long().map(|long| format!("--{long}")),

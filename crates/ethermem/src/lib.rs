@@ -35,7 +35,7 @@ pub use ethermem_sim::workload::LinkBlocks;
 pub use ethermem_units::Ps;
 pub use ethermem_wire::RmwOperation;
 pub use open_error::OpenError;
-pub use page::schemes_markdown;
+pub use page::{schemes_markdown, schemes_text};
 pub use pool::Pool;
 pub use scheme::{Open, Parameter, Parameters, Scheme, Unless, Url, Values};
 pub use table::SCHEMES;

@@ -1,4 +1,4 @@
-//! The table of schemes as a page of the reference.
+//! The table of schemes as a page of the reference and as the text of a help.
 
 use std::fmt::Write as _;
 
@@ -27,6 +27,19 @@ pub fn schemes_markdown(schemes: &[&Scheme]) -> String {
         }
     }
     page
+}
+
+/// The schemes and the names of their parameters in plain text, for the help of a command.
+#[must_use]
+pub fn schemes_text(schemes: &[&Scheme]) -> String {
+    let mut text = String::from("URLs (docs/reference/urls.md explains the parameters):");
+    for scheme in schemes {
+        let names: Vec<&str> = scheme.parameters.iter().map(|parameter| parameter.name).collect();
+        let names = names.join(", ");
+        let line = format!("\n- {}: {}; ?{names}", scheme.forms.join(", "), scheme.about);
+        text.push_str(&line);
+    }
+    text
 }
 
 fn forms(scheme: &Scheme) -> String {

@@ -64,6 +64,17 @@ fn every_flag_is_in_the_reference_and_every_flag_there_exists() {
 }
 
 #[test]
+fn the_help_of_a_pool_lists_every_scheme() {
+    for words in [&["kv", "--help"][..], &["bench", "micro", "--help"], &["run", "--help"]] {
+        let help = call(Path::new("."), words).out;
+        for form in ethermem::SCHEMES.iter().flat_map(|scheme| scheme.forms) {
+            assert!(help.contains(form), "{words:?}: {form}");
+        }
+        assert!(help.contains("poll_us"), "{words:?}");
+    }
+}
+
+#[test]
 fn every_figure_is_in_the_guide() {
     let guide = fs::read_to_string(root().join("docs/how-to/read-a-report.md")).unwrap();
     let told = call(Path::new("."), &["report", "--figure", "?"]).err;
