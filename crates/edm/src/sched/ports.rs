@@ -123,7 +123,7 @@ pub(super) struct Thresholds {
 
 impl Thresholds {
     /// The class below which a free destination takes messages. It is limited while the
-    /// destination's best message is also the best of a busy source, so that the two meet when the
+    /// destination's best message is also the best of a busy source. So the two meet when the
     /// source comes free.
     #[inline]
     pub(super) fn of_destination(self, queues: &Queues, sources: &[End], destination: u16) -> u8 {

@@ -1,8 +1,8 @@
 //! EDM: the host, switch and scheduler of `ethermem-edm`, on simulated links.
 //!
 //! The state machines decide; this file gives them time. It adds the stage latencies of
-//! [`ethermem_edm::budget`], the serialisation of every item and the slots that its transmitter
-//! has free, and moves a chunk in one event a hop.
+//! [`ethermem_edm::budget`], the serialisation of every item, and the free slots of its
+//! transmitter. A chunk moves in one event per hop.
 
 mod bound;
 mod config;

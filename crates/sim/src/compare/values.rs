@@ -27,8 +27,8 @@ impl PublishedValues {
     /// start with `#` are comments.
     ///
     /// # Errors
-    /// [`InputError`] for a file that cannot be read, a column that is not a fabric, and the first
-    /// row that lacks a number over 0 in a column.
+    /// [`InputError`] for a file that cannot be read and a column that is not a fabric. Also for
+    /// the first row that lacks a number over 0 in a column.
     pub fn load(file: &Path) -> Result<PublishedValues, InputError> {
         let text = read_text(file)?;
         let is_row = |(_, line): &(u64, &str)| !line.starts_with('#') && !line.trim().is_empty();

@@ -1,8 +1,8 @@
 //! Scenarios: a network, its workload, and the measurement, as one TOML file.
 //!
 //! The keys are read by hand from spanned values, and not derived. So an error names line, key,
-//! what was found and what it must be, and the reference page can be checked against the exact set
-//! of keys.
+//! what was found and what it must be. The reference page can be checked against the exact set of
+//! keys.
 
 mod check;
 mod shipped;

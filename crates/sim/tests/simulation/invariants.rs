@@ -206,8 +206,8 @@ fn background_frames_slow_memory_down_and_lose_nothing() {
     // frame block in progress.
     assert!(quiet < strict && strict < quiet + 4.0 * 0.64, "{quiet} {strict}");
     // Under fair arbitration, it waits at two of them for at most a control block's worth of
-    // frames, and at two for at most 10 blocks. It also waits for what these waits cost earlier
-    // messages.
+    // frames. At the other two it waits for at most 10 blocks. It also waits for what these waits
+    // cost earlier messages.
     assert!(strict < fair && fair < quiet * 1.15, "{quiet} {strict} {fair}");
 
     // Memory's gain is the frames' loss; without memory, frames wait only for each other.

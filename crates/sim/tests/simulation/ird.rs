@@ -39,9 +39,9 @@ fn the_shortest_message_is_called_for_first() {
     let mut alone = Alone::<Ird>::new(&config);
     let mut alone = |bytes| alone.time(Kind::Write, Bytes(bytes));
     // The first frame of the long message is requested first. A full frame later the 64 B are
-    // requested; 15 blocks later the other message, and then the rest. The 64 B (14 blocks until
-    // whole, so at the egress after 193 + 13) wait there until 190 + 193 for the full frame before
-    // them.
+    // requested; 15 blocks later the other message, and then the rest. The 64 B take 14 blocks
+    // until whole, so they are at the egress after 193 + 13. They wait there until 190 + 193 for
+    // the full frame before them.
     assert_eq!(finished[2], alone(64) + SLOT * (FULL.1 + 190 + FULL.1 - (FULL.1 + 13)));
     assert_eq!(finished[1], alone(FULL.0) + SLOT * (FULL.1 + 15));
     assert_eq!(finished[0], alone(long) + SLOT * (FULL.1 + 15));

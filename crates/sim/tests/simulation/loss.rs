@@ -40,7 +40,7 @@ fn windows_of_tcp_are_saw_teeth_that_two_flows_share() {
         };
         let [(_, short), (finished, long)] = packets.map(run);
         // Losses of the first slow start are in both runs. After it the sum P of two windows fills
-        // path and buffer, both lose a packet, and P / 2 grows by 2 per round trip: 3 P^2 / 16
+        // path and buffer, and both lose a packet. P / 2 grows by 2 per round trip: 3 P^2 / 16
         // packets for 2 losses. More are lost where a flow takes what the other has left.
         let dropped = (counts(&long).dropped - counts(&short).dropped) as f64;
         let most = path + buffer_packets as f64;

@@ -251,7 +251,7 @@ fn tcp_takes_its_budget_and_a_round_trip_more_for_every_doubling() {
     let (full, ack) = (Frame::of(1_500), Frame::of(40));
     let round_trip = budget * 2 + Ps(640) * (2 * u64::from(full.tail) + 2 * u64::from(ack.tail));
     // Windows are 2, 4 and 8 packets. The first packet of each waits for the acknowledgement of the
-    // previous window's first packet, and the last one leaves behind the others of its own window.
+    // previous window's first packet. The last packet leaves behind the others of its own window.
     let (tcp, bare) = time(14);
     let line = Ps(640) * u64::from(full.line);
     assert_eq!(tcp, bare + (round_trip - line * 2) + (round_trip - line * 4));

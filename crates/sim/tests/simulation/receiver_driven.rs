@@ -96,7 +96,8 @@ fn a_phost_source_that_does_not_answer_is_left_for_another() {
         time_of_all::<Phost>(&keys, &messages).0 as f64 / packet_time().0 as f64
     };
     // The link to node 2 takes 700 packets. It is idle for the tokens that node 0 may leave unused,
-    // 14, then for one of 25, for the timeout of 20, and for a round trip, 13, at either end.
+    // 14, and then for one of 25. It is also idle for the timeout of 20, and for a round trip, 13,
+    // at either end.
     let downgraded = packets("timeout_us = 2.5");
     assert!((700.0..=700.0 + 14.0 + 8.0 + 20.0 + 26.0).contains(&downgraded), "{downgraded}");
     // Without the downgrade it is idle until node 0 has sent its 200.
