@@ -36,7 +36,7 @@ impl End {
         dirty: false,
     };
 
-    /// Queues a wake-up `before` this end, named `name`, comes free.
+    /// Queues a wake-up the time `before` ahead of this end's release; `name` names the end.
     #[inline]
     pub(super) fn arm(&mut self, before: Ps, name: u16, releases: &mut Releases) {
         if !std::mem::replace(&mut self.armed, true) {
