@@ -12,7 +12,7 @@ use ethermem_engine::engine::{Fabric, Handle, Sim, Violation};
 use ethermem_engine::metrics::FabricStats;
 use ethermem_engine::output::{Timeline, TrackId};
 use ethermem_engine::topology::LinkTiming;
-use ethermem_engine::topology::{LinkTracks, Star};
+use ethermem_engine::topology::{LinkTracks, Sharing, Star};
 use ethermem_units::{Blocks, Bytes, Ps};
 use ethermem_wire::{AddressWidth, ChunkKind, RmwKind};
 use ethermem_workload::{Kind, LinkBlocks, Message, NodeIndex};
@@ -94,7 +94,7 @@ impl Fabric for OutputQueued {
             timing: LinkTiming::of(config),
             memory_access: config.memory_access,
             chunk: config.of::<EdmParameters>().chunk.0,
-            links: Star::new(config, Arbitration::Strict, seed),
+            links: Star::new(config, Sharing::in_phy(Arbitration::Strict), seed),
             tracks: None,
             sent: 0,
             delivered: 0,

@@ -20,7 +20,7 @@ use ethermem_engine::FabricConfig;
 use ethermem_engine::engine::{Fabric, Handle, Loss, Sim, Violation};
 use ethermem_engine::metrics::{FabricStats, Matching};
 use ethermem_engine::output::Timeline;
-use ethermem_engine::topology::Star;
+use ethermem_engine::topology::{Sharing, Star};
 use ethermem_units::{Bytes, Cycles, Ps};
 use ethermem_wire::ChunkKind;
 use ethermem_workload::{Kind, LinkBlocks, Message, NodeIndex};
@@ -456,7 +456,11 @@ impl Fabric for Edm {
             delays: Delays::new(config),
             hosts: (0..nodes).map(host).collect(),
             switch: Switch::new(scheduler),
-            links: Star::new(config, config.of::<EdmParameters>().arbitration, seed),
+            links: Star::new(
+                config,
+                Sharing::in_phy(config.of::<EdmParameters>().arbitration),
+                seed,
+            ),
             flights: Flights::default(),
             nodes: (0..nodes).map(|_| Node::default()).collect(),
             chunk: config.of::<EdmParameters>().chunk,

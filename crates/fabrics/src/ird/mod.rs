@@ -12,7 +12,6 @@ mod config;
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap};
 
-use ethermem_edm::Arbitration;
 use ethermem_engine::FabricConfig;
 use ethermem_engine::engine::{Fabric, Handle, Sim, Violation};
 use ethermem_engine::metrics::FabricStats;
@@ -206,7 +205,7 @@ impl Fabric for Ird {
             slot,
             memory_access: config.memory_access,
             window,
-            links: Star::new(config, Arbitration::Fair, seed),
+            links: Star::new(config, medium.sharing(config), seed),
             receivers: (0..nodes).map(|_| Receiver::default()).collect(),
             senders: (0..nodes).map(|_| Sender::default()).collect(),
             flows: Vec::new(),

@@ -1,11 +1,12 @@
 //! Links compared with results of queueing theory.
 
 use ethermem_edm::Arbitration;
+use ethermem_sim::config::{Background, FrameArbitration};
 use ethermem_sim::engine::Alone;
 use ethermem_sim::fabrics::output_queued::OutputQueued;
 use ethermem_sim::fabrics::raw_ethernet::RawEthernet;
 use ethermem_sim::packet::Frame;
-use ethermem_sim::topology::{Star, Transmitter};
+use ethermem_sim::topology::{Sharing, Star, Transmitter};
 use ethermem_sim::{FabricConfig, Kind, Message};
 use ethermem_units::{Blocks, Bytes, Ps};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -38,7 +39,7 @@ impl Arrivals {
 }
 
 fn uplink(config: &FabricConfig, arbitration: Arbitration) -> Transmitter {
-    Star::new(config, arbitration, 3).up[0].clone()
+    Star::new(config, Sharing::in_phy(arbitration), 3).up[0].clone()
 }
 
 /// Mean wait in an M/D/1 queue, in service times: Pollaczek and Khinchine.
@@ -108,6 +109,63 @@ fn waits_beside_frames(arbitration: Arbitration) -> Vec<Ps> {
     let deviation = (arrived as f64 - expected) / expected.sqrt();
     assert!(deviation.abs() < 4.0, "{arrived} frames for {expected}");
     waits
+}
+
+/// Mean time from arrival to start of two classes of Poisson arrivals, memory before frames, where
+/// nothing in flight is preempted (Cobham, 1954): `R / (1 - a)` and `R / ((1 - a)(1 - a - b))`,
+/// with the rest of the item in flight `R = (a S + b T) / 2` for loads `a`, `b` of fixed times `S`, `T`.
+fn cobham(memory: (f64, f64), frames: (f64, f64)) -> (f64, f64) {
+    let residual = (memory.0 * memory.1 + frames.0 * frames.1) / 2.0;
+    let first = residual / (1.0 - memory.0);
+    (first, first / (1.0 - memory.0 - frames.0))
+}
+
+#[test]
+fn memory_and_frames_that_cannot_be_preempted_wait_as_two_priorities_do() {
+    let frame_ps = SLOT.0 as f64 * 193.0;
+    for (memory, frames) in [(0.3, 0.3), (0.5, 0.2), (0.2, 0.6)] {
+        let mut config = fabric_config("nodes = 2");
+        config.background =
+            Background { load: frames, arbitration: FrameArbitration::Strict, ..config.background };
+        let mut link = Star::new(&config, Sharing::of_frames(&config.background), 3).up[0].clone();
+        let mut arrivals = Arrivals::new(11, memory);
+        let messages = 8_000_000;
+        let (mut waited, mut last) = (0.0, Ps::ZERO);
+        for _ in 0..messages {
+            let ready = arrivals.next();
+            waited += (link.send(ready, BLOCKS, Blocks(8)) - ready).0 as f64;
+            last = ready;
+        }
+        let mean = waited / f64::from(messages);
+        let (expected, behind) = cobham((memory, SERVICE_PS), (frames, frame_ps));
+        assert!((mean / expected - 1.0).abs() < 0.02, "{mean} for {expected} at {memory}");
+        let stats = Transmitter::frame_stats([&link].into_iter(), last).expect("configured");
+        let mean = stats.latency_ns_mean.expect("sent") * 1e3 - frame_ps;
+        assert!((mean / behind - 1.0).abs() < 0.02, "{mean} for {behind}, frames at {frames}");
+    }
+}
+
+#[test]
+fn a_run_beside_frames_waits_at_its_interface_for_the_one_in_flight() {
+    // Writes of 64 B at a hundredth of the links: what they wait for is the frames. One class of
+    // its own at each of two ports: R / (1 - a), with a load of frames of 0.5 and little memory.
+    let run = |arbitration: &str| {
+        let scenario = scenario(&format!(
+            "[fabric]\nkind = \"raw-ethernet\"\nnodes = 32\n[background]\nload = 0.5\n\
+             arbitration = \"{arbitration}\"\n[workload]\nload = 0.02\nread_fraction = 0\n\
+             messages = 200000"
+        ));
+        let result = run_scenario(&scenario, "raw-ethernet", None);
+        let alone = Alone::<RawEthernet>::new(&scenario.fabric).time(Kind::Write, Bytes(64));
+        result.kinds.all.latency_ns_mean.expect("messages") - alone.as_ns_f64()
+    };
+    let line_ps = SLOT.0 as f64 * f64::from(Frame::of(64 + 16).line);
+    let (expected, _) = cobham((0.02, line_ps), (0.5, SLOT.0 as f64 * 193.0));
+    let strict = run("strict") / 2.0 * 1e3;
+    assert!((strict / expected - 1.0).abs() < 0.02, "{strict} for {expected}");
+    // The frame yields after 64 B at the earliest: some 16 blocks at the most, and 2 behind them.
+    let preemptive = run("preemptive") / 2.0 * 1e3;
+    assert!(preemptive < strict / 10.0, "{preemptive} of {strict}");
 }
 
 #[test]

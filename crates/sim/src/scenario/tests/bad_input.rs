@@ -261,7 +261,8 @@ fn unknown_keys_are_refused_with_those_allowed() {
         ),
         (
             "[background]\n\"lo\\nad\" = 3\n",
-            "s.toml:2: background.lo\\nad: unknown key: allowed are load, frame_bytes",
+            "s.toml:2: background.lo\\nad: unknown key: allowed are load, frame_bytes, \
+             arbitration",
         ),
     ];
     for (text, expected) in cases {

@@ -166,6 +166,7 @@ const EVERY_KEY: &str = r#"
         [background]
         load = 0.25
         frame_bytes = 9018
+        arbitration = "strict"
         [workload]
         kind = "poisson"
         pattern = "incast"
@@ -411,7 +412,11 @@ fn every_key_is_read() {
         memory_access: Ps(82_000),
         pcs_clock: Ps(1_280),
         packet: packets_of_every_key(),
-        background: Background { load: 0.25, frame_bytes: 9018 },
+        background: Background {
+            load: 0.25,
+            frame_bytes: 9018,
+            arbitration: FrameArbitration::Strict,
+        },
         parameters: parameters_of_every_key(),
     };
     let workload = WorkloadConfig::Poisson(PoissonConfig {

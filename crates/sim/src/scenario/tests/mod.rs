@@ -3,7 +3,7 @@ use ethermem_units::{BitsPerSecond, Bytes, Ps};
 
 use super::*;
 use crate::config::AllParameters;
-use crate::config::Background;
+use crate::config::{Background, FrameArbitration};
 use crate::fabrics::clio::ClioConfig;
 use crate::fabrics::cxl::CxlConfig;
 use crate::fabrics::dctcp::DctcpConfig;
@@ -78,7 +78,11 @@ fn everything_has_a_default() {
             memory_access: Ps(0),
             pcs_clock: Ps(2_560),
             packet: PacketConfig::default(),
-            background: Background { load: 0.0, frame_bytes: 1518 },
+            background: Background {
+                load: 0.0,
+                frame_bytes: 1518,
+                arbitration: FrameArbitration::Fair,
+            },
             parameters: default_parameters(),
         },
         workload: WorkloadConfig::Poisson(PoissonConfig {
