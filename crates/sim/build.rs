@@ -1,5 +1,5 @@
-//! Tells the simulator a digest of all that it is built from, which names the points of a sweep,
-//! and lists the files of the repository that come with it.
+//! Gives the simulator a digest of all its sources, which is part of the identity of a sweep's
+//! points. It also lists the shipped files of the repository.
 
 use std::fmt::Write;
 use std::fs;
@@ -9,7 +9,7 @@ use sha2::{Digest, Sha256};
 
 const PREFIX: &str = "ethermem-";
 
-/// Folders and files of the repository that come with the program.
+/// Folders and files of the repository that are shipped with the program.
 const SHIPPED: [&str; 4] =
     ["scenarios", "sweeps", "golden/figure6-7", "golden/figure8/published.csv"];
 
@@ -18,7 +18,7 @@ fn main() {
     ship();
 }
 
-/// Writes a list of the path and the text of every file that comes with the program.
+/// Writes a list of the path and the text of every shipped file.
 fn ship() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let root = root.canonicalize().expect("the repository is there");
@@ -51,7 +51,7 @@ fn digest() {
         .chain(["sim"])
         .flat_map(|name| ["src", "Cargo.toml"].map(|part| crates.join(name).join(part)))
         .collect();
-    // The versions of all libraries.
+    // The lock file has the versions of all libraries.
     watched.push(crates.join("../Cargo.lock"));
     let mut files = Vec::new();
     for path in &watched {
@@ -72,8 +72,8 @@ fn digest() {
     println!("cargo::rustc-env=ETHERMEM_SOURCES={digits}");
 }
 
-/// All files at `path` and below, in the order of their names; nothing where there is nothing, as
-/// in a package without a lock file.
+/// All files at `path` and below, in the order of their names. A missing path has none, as in a
+/// package without a lock file.
 fn collect(path: &Path, files: &mut Vec<PathBuf>) {
     if path.is_file() {
         files.push(path.to_owned());

@@ -1,5 +1,5 @@
-//! Virtual memory against a model with a plain map for each process, and what a client could do to
-//! a hash table whose key it does not know.
+//! Virtual memory against a model with a plain map for each process. Also, what a client could do
+//! to a hash table whose key it does not know.
 
 use std::collections::BTreeMap;
 

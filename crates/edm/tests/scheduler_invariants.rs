@@ -128,9 +128,9 @@ proptest! {
 
     /// FCFS: while a message waits, one of its ports is taken by a message that shares it. Or both
     /// are free, and its destination's request went in vain to the source of an older message,
-    /// which took one older still. So it is granted within the time in which the chunks of all
-    /// messages that share a port with it, and of all older messages, pass one port with their
-    /// iterations.
+    /// which took one older still. So the wait of a message is bounded by the time in which other
+    /// chunks pass one port with their iterations. These are the chunks of messages that share a
+    /// port with it, and of older messages.
     #[test]
     fn fcfs_starves_nobody(demands in demands(8, 100, 2_000)) {
         let config = config(8, Policy::Fcfs, Order::Relaxed);

@@ -1,9 +1,8 @@
 //! The framing of scheduled fabrics: MAC frames, or EDM's blocks and stages.
 
-use ethermem_edm::budget as edm;
+use ethermem_edm::{Arbitration, budget as edm};
 use ethermem_engine::FabricConfig;
-use ethermem_engine::topology::Transmitter;
-use ethermem_engine::topology::{LinkTiming, MAC, STANDARD_PCS};
+use ethermem_engine::topology::{LinkTiming, MAC, STANDARD_PCS, Sharing, Transmitter};
 use ethermem_frames::{FRAME_OVERHEAD_BYTES, Frame, GAP_BYTES, PREAMBLE_BYTES};
 use ethermem_units::{Blocks, Bytes, Ps};
 use ethermem_wire::{AddressWidth, ChunkKind};
@@ -92,6 +91,14 @@ impl Medium {
                 hop: timing.hop(edm::PCS),
                 forward: timing.cycles(edm::FORWARD),
             },
+        }
+    }
+
+    /// How its items share links with Ethernet frames.
+    pub(super) fn sharing(&self, config: &FabricConfig) -> Sharing {
+        match self.framing {
+            Framing::Mac => Sharing::of_frames(&config.background),
+            Framing::Phy => Sharing::in_phy(Arbitration::Fair),
         }
     }
 

@@ -1,7 +1,8 @@
 //! The lower bound: every message alone on its path.
 //!
-//! No logic, no queue, no framing and no contention: transceivers, propagation, and the
-//! serialisation of the data, cut through the switch. No fabric on these links can be faster.
+//! There is no logic, no queue, no framing and no contention. A message takes transceivers,
+//! propagation, and the serialisation of its data, cut through the switch. No fabric on these links
+//! can be faster.
 
 use ethermem_engine::FabricConfig;
 use ethermem_engine::engine::{Fabric, Handle, Sim, Violation};
@@ -11,13 +12,13 @@ use ethermem_workload::{Kind, LinkBlocks, Message};
 
 use ethermem_engine::topology::LinkTiming;
 
-/// See the module.
+/// The fabric of the lower bound.
 pub struct Ideal {
     config: FabricConfig,
     started: u64,
 }
 
-/// It schedules nothing: every completion is known at submission.
+/// The empty type of its events, since every completion is known at submission.
 #[derive(Clone, Copy)]
 pub enum Never {}
 
@@ -56,7 +57,7 @@ impl Fabric for Ideal {
     }
 
     fn blocks(_config: &FabricConfig, kind: Kind, bytes: Bytes) -> LinkBlocks {
-        // A request is one block, data is nothing but data.
+        // A request is one block, and data has no framing.
         let (request, data) = (1.0, bytes.to_blocks().0 as f64);
         LinkBlocks::unscheduled(kind, request, data)
     }

@@ -1,10 +1,10 @@
-//! The bound of an ideal output-queued switch: contention for senders and receivers, and none
-//! between them.
+//! The bound of an ideal output-queued switch: senders and receivers have contention, the switch
+//! has none.
 //!
-//! The same path, framing and stage latencies as EDM, but nobody schedules: data leaves its sender
-//! at once, first come, first served at either end, and waits at the egress port for as long as it
-//! must: for messages of one size nothing that keeps their order is faster. No notification and no
-//! grant is sent. What is between this and EDM is the price of matching.
+//! Path, framing and stage latencies are EDM's, but there is no scheduler. Data leaves its sender
+//! at once, first come, first served at either end, and waits at the egress port as long as it
+//! must. For messages of one size nothing that keeps their order is faster. No notification and no
+//! grant is sent. The difference between this fabric and EDM is the price of matching.
 
 use ethermem_edm::{Arbitration, budget as edm};
 use ethermem_engine::FabricConfig;
@@ -12,14 +12,14 @@ use ethermem_engine::engine::{Fabric, Handle, Sim, Violation};
 use ethermem_engine::metrics::FabricStats;
 use ethermem_engine::output::{Timeline, TrackId};
 use ethermem_engine::topology::LinkTiming;
-use ethermem_engine::topology::{LinkTracks, Star};
+use ethermem_engine::topology::{LinkTracks, Sharing, Star};
 use ethermem_units::{Blocks, Bytes, Ps};
 use ethermem_wire::{AddressWidth, ChunkKind, RmwKind};
 use ethermem_workload::{Kind, LinkBlocks, Message, NodeIndex};
 
 use crate::edm::EdmParameters;
 
-/// See the module.
+/// The output-queued network.
 pub struct OutputQueued {
     timing: LinkTiming,
     memory_access: Ps,
@@ -42,12 +42,12 @@ pub struct Item {
     response_bytes: u32,
 }
 
-/// Where an item's first block is.
+/// The position of an item's first block.
 #[derive(Clone, Copy)]
 pub enum Event {
-    /// At the transmitter of its egress port.
+    /// It is at the transmitter of its egress port.
     AtEgress(Item),
-    /// A whole request at the transmitter of the memory node.
+    /// A whole request is at the transmitter of the memory node.
     Respond(Item),
 }
 
@@ -94,7 +94,7 @@ impl Fabric for OutputQueued {
             timing: LinkTiming::of(config),
             memory_access: config.memory_access,
             chunk: config.of::<EdmParameters>().chunk.0,
-            links: Star::new(config, Arbitration::Strict, seed),
+            links: Star::new(config, Sharing::in_phy(Arbitration::Strict), seed),
             tracks: None,
             sent: 0,
             delivered: 0,
@@ -168,7 +168,7 @@ impl Fabric for OutputQueued {
     }
 
     fn blocks(config: &FabricConfig, kind: Kind, bytes: Bytes) -> LinkBlocks {
-        // The load of a scenario is EDM's, so that both stand beside each other at the same rate.
+        // The load of a scenario is EDM's, so that both are compared at one rate.
         super::edm::Edm::blocks(config, kind, bytes)
     }
 

@@ -1,7 +1,7 @@
 //! MAC frames through store-and-forward, output-queued layer 2 switches.
 //!
-//! The stage latencies are those of Table 1. There is no transport: hosts send at once, first come
-//! first served, and switches have buffer for all, so nothing is lost and everything queues.
+//! The stage latencies are Table 1's. There is no transport: hosts send at once, first come, first
+//! served. Switches have unlimited buffers, so nothing is lost and everything queues.
 
 use std::marker::PhantomData;
 
@@ -12,14 +12,14 @@ use ethermem_frames::{
 };
 use ethermem_units::Bytes;
 
-/// See the module.
+/// Raw Ethernet on the packet network.
 pub type RawEthernet = PacketFabric<Frames<DropTail>>;
 
-/// No transport, over ports of any discipline without parameters.
+/// The absence of a transport, over ports of any discipline without parameters.
 pub struct Frames<Q>(PhantomData<Q>);
 
 impl<Q: Discipline<()> + Default> Transport for Frames<Q> {
-    /// Frames that have come.
+    /// Number of frames that have arrived.
     type Flow = u32;
     type Header = ();
     type Queue = Q;

@@ -87,8 +87,8 @@ impl AtomicFile {
     }
 }
 
-/// Makes a new file of a random name. In a container every process may have the process number of a
-/// killed one, and the target's name may be as long as a name can be.
+/// Makes a new file of a random name. In a container every process may have the number of a killed
+/// process. The target's name may have the maximum length, so nothing can be appended to it.
 fn part_in(folder: &Path) -> io::Result<(File, TempPath)> {
     let mut name = tempfile::Builder::new();
     name.prefix(".ethermem-").suffix(".part");

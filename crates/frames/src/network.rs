@@ -4,7 +4,9 @@ use ethermem_engine::config::FabricConfig;
 use ethermem_engine::engine::{Handle, Loss, Sim};
 use ethermem_engine::metrics::PacketCounts;
 use ethermem_engine::output::{Timeline, TrackId};
-use ethermem_engine::topology::{Balancing, Layout, LinkTracks, PortId, PortKind, Transmitter};
+use ethermem_engine::topology::{
+    Balancing, Layout, LinkTracks, PortId, PortKind, Sharing, Transmitter,
+};
 use ethermem_units::{Blocks, Ps};
 use ethermem_workload::NodeIndex;
 use rand_xoshiro::SplitMix64;
@@ -76,8 +78,8 @@ impl<T: Transport> Network<T> {
         let port = |id: PortId| {
             let kind = layout.kind(id);
             let slot = layout.slot(kind);
-            let arbitration = ethermem_edm::Arbitration::Fair;
-            let link = Transmitter::new(slot, &config.background, arbitration, seed, id.into());
+            let sharing = Sharing::of_frames(&config.background);
+            let link = Transmitter::new(slot, &config.background, sharing, seed, id.into());
             // Draws from the run's seed, independent of the draws of its background frames.
             let own =
                 SplitMix64::seed_from_u64(seed ^ (u64::from(id) + 1).rotate_left(32)).next_u64();
@@ -255,8 +257,8 @@ impl<T: Transport> Network<T> {
         let port = &mut self.ports[usize::from(at)];
         port.finish(self.finished);
         port.waking = false;
-        // A pause frame was sent first.
-        if port.link.free() > sim.now() {
+        // A pause frame or a background frame was sent first.
+        if port.link.opens(sim.now()) > sim.now() {
             return self.wake(sim, at);
         }
         if let Some(sent) = port.next(sim.now(), &self.packets) {
@@ -388,7 +390,8 @@ impl<T: Transport> Network<T> {
         let port = &mut self.ports[usize::from(at)];
         if !port.waking && !port.is_empty() && !port.queue.is_blocked() {
             port.waking = true;
-            sim.at(port.link.free().max(sim.now()), Event::Free(at));
+            let opens = port.link.opens(sim.now());
+            sim.at(opens.max(sim.now()), Event::Free(at));
         }
     }
 

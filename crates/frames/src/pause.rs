@@ -1,6 +1,6 @@
 //! Pausing of a link: a switch's record of the link's packets, and its threshold (IEEE 802.1Qbb).
 
-/// The rank of packets of an own class, which no pause stops.
+/// The rank of packets in a class of their own, which pauses do not stop.
 pub const UNPAUSED_RANK: u32 = 0;
 
 /// The threshold at which a switch pauses a link.

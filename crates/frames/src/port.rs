@@ -93,7 +93,7 @@ impl<Q> Port<Q> {
         H: Copy,
         Q: Discipline<H>,
     {
-        let free = self.link.free();
+        let free = if Q::IN_ORDER { self.link.free() } else { self.link.opens(now) };
         let idle = self.held == 0 && !self.waking && free <= now;
         if !Q::IN_ORDER && idle && self.queue.passes(packets, id) {
             let packet = &packets[id];
@@ -152,13 +152,13 @@ impl<Q> Port<Q> {
 mod tests {
     use std::collections::VecDeque;
 
-    use ethermem_edm::Arbitration;
     use rand_xoshiro::Xoshiro256PlusPlus;
     use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
     use super::*;
     use crate::{DropTail, Frame};
-    use ethermem_engine::config::Background;
+    use ethermem_engine::config::{Background, FrameArbitration};
+    use ethermem_engine::topology::Sharing;
 
     /// First in, first out; the discipline keeps the order, and not the link.
     #[derive(Default)]
@@ -189,8 +189,14 @@ mod tests {
     }
 
     fn port<Q>(queue: Q) -> Port<Q> {
-        let background = Background { load: 0.0, frame_bytes: 1_518 };
-        let link = Transmitter::new(SLOT, &background, Arbitration::Fair, 1, 0);
+        port_beside(0.0, queue)
+    }
+
+    /// A port whose link carries other frames, too, which come after memory.
+    fn port_beside<Q>(load: f64, queue: Q) -> Port<Q> {
+        let arbitration = FrameArbitration::Strict;
+        let background = Background { load, frame_bytes: 1_518, arbitration };
+        let link = Transmitter::new(SLOT, &background, Sharing::of_frames(&background), 1, 0);
         Port::new(link, queue, LATENCY)
     }
 
@@ -235,6 +241,33 @@ mod tests {
                 assert!((mean / expected - 1.0).abs() < 0.01, "{mean} for {expected} at {load}");
             }
         }
+    }
+
+    #[test]
+    fn what_comes_during_another_frame_is_chosen_among_when_that_ends() {
+        let mut port = port_beside(0.9, crate::Levels::new(2, u64::MAX));
+        let (mut packets, mut dropped) = (Packets::default(), Vec::new());
+        let [late, urgent] = [1, 0]
+            .map(|rank| packets.insert(Packet { rank, ..Packet::sample(0, 0, Frame::of(100)) }));
+        // Two packets at some instant, the less urgent one first: a frame is in flight most times.
+        let mut waited = 0;
+        for round in 1..=100 {
+            let now = Ps(round * 1_000_000);
+            let started = port.offer(now, &mut packets, late, &mut dropped).expect("kept");
+            if started.is_some() {
+                continue;
+            }
+            waited += 1;
+            let opens = port.link.opens(now);
+            assert!(opens > now && opens <= now + SLOT * 193, "{opens} for {now}");
+            let started = port.offer(now, &mut packets, urgent, &mut dropped).expect("kept");
+            assert_eq!(started, None);
+            let first = port.next(opens, &packets).expect("two wait");
+            assert_eq!((first.id, first.start), (urgent, opens));
+            let second = port.next(port.link.free(), &packets).expect("one waits");
+            assert_eq!(second.id, late);
+        }
+        assert!(waited > 50, "{waited} of 100 met a frame");
     }
 
     #[test]

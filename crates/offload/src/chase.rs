@@ -7,8 +7,8 @@ use crate::sliced::{Allowance, Look, Sliced};
 use crate::words::{decode, encode};
 use crate::{NodeMemory, OffloadError};
 
-/// Follows pointers from element to element until a key is found, as in a linked list, a bucket of
-/// a hash table or a path in a tree.
+/// Follows pointers from element to element until a key is found. The elements may form a linked
+/// list, a bucket of a hash table or a path in a tree.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Chase {
     /// The first element; [`Address::NULL`] is an empty chain.

@@ -1,7 +1,7 @@
-//! The parts of a run by themselves: `cargo bench -p ethermem-sim --bench micro`.
+//! Benchmarks of the parts of a run: `cargo bench -p ethermem-sim --bench micro`.
 //!
-//! Times of these say where a change in the time of a run comes from; targets are those of the
-//! whole, in `targets`.
+//! These times explain a change in the time of a whole run; `targets` has the targets for whole
+//! runs.
 
 use std::hint::black_box;
 use std::path::Path;
@@ -25,7 +25,7 @@ use ethermem_wire::{
     ChunkData, ChunkIndex, Deframer, Event, Message as WireMessage, MessageId, ReadResponse,
 };
 
-/// A linear congruential generator: cheap beside what is measured.
+/// A linear congruential generator, cheap beside the measured work.
 struct Draws(u64);
 
 impl Draws {
@@ -35,14 +35,14 @@ impl Draws {
     }
 }
 
-/// Events that schedule the next one, the hold model of event queues: `EVENTS` in all.
+/// Events that schedule the next one, as in the hold model of event queues: `EVENTS` in all.
 struct Ring {
     draws: Draws,
     left: u64,
 }
 
 const EVENTS: u64 = 200_000;
-/// Most picoseconds to the next event: a hop and what waits before it.
+/// Maximum picoseconds to the next event: a hop and the wait before it.
 const STEP_PS_MAX: u64 = 300_000;
 
 impl Fabric for Ring {
@@ -79,7 +79,7 @@ impl Fabric for Ring {
     }
 }
 
-/// Messages that all arrive at once.
+/// Messages that all arrive at time zero.
 struct Burst(u64);
 
 impl MessageSource for Burst {
@@ -119,7 +119,7 @@ fn event_queue(criterion: &mut Criterion) {
     group.finish();
 }
 
-/// A scheduler that never runs out of 64 B messages: each that ends is followed by another.
+/// A scheduler with a constant backlog of 64 B messages: each one that ends is replaced.
 struct Saturated {
     scheduler: Scheduler,
     draws: Draws,
@@ -127,7 +127,7 @@ struct Saturated {
     ended: Vec<u16>,
 }
 
-/// Messages waiting, by source.
+/// Number of waiting messages per source.
 const WAITING: u16 = 4;
 const GRANTS: u64 = 1_000;
 
@@ -146,7 +146,7 @@ impl Saturated {
 
     fn notify(&mut self, source: u16) {
         let ports = u64::from(self.scheduler.config().ports);
-        // A pair that is full refuses: another destination then.
+        // A full pair refuses; then another destination is tried.
         loop {
             let offset = 1 + self.draws.below(ports - 1);
             let destination = ((u64::from(source) + offset) % ports) as u16;
@@ -158,7 +158,7 @@ impl Saturated {
         }
     }
 
-    /// Goes on until [`GRANTS`] more were given.
+    /// Runs until [`GRANTS`] more grants were issued.
     fn grants(&mut self) {
         let end = self.scheduler.stats().grants + GRANTS;
         while self.scheduler.stats().grants < end {
@@ -188,7 +188,7 @@ fn scheduler(criterion: &mut Criterion) {
 const COMPUTE: NodeId = NodeId::at(0);
 const MEMORY: NodeId = NodeId::at(1);
 
-/// Two hosts and nothing between them: what one sends, the other hears.
+/// Two hosts that are directly connected: each receives what the other sends.
 struct Exchange {
     compute: Host,
     memory: Host,
@@ -202,7 +202,7 @@ impl Exchange {
         Exchange { compute: host(COMPUTE), memory: host(MEMORY) }
     }
 
-    /// One message of 64 B, from its submission to its end.
+    /// Runs one message of 64 B, from its submission to its end.
     fn message(&mut self, op: Op) {
         let now = Ps::ZERO;
         let (token, address) = (Token(7), Address(0));
@@ -309,7 +309,7 @@ fn scenario(text: &str) -> Scenario {
         .unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// Short: these are for comparing, and the whole is measured by `targets`.
+/// A short configuration: these results are for comparisons, and `targets` measures whole runs.
 fn quick() -> Criterion {
     Criterion::default()
         .sample_size(20)

@@ -1,12 +1,13 @@
-//! Tells the program the commit it is built from, where it is built in a checkout of this project.
-//! The build scripts of the programs share it.
+//! Tells the program the commit that it is built from, if it is built in a checkout of this
+//! project. The build scripts of the programs share this file.
 
 use std::path::Path;
 use std::process::Command;
 
 pub(crate) fn tell() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    // Whether the tree differs from the commit is part of the answer: look again with every change.
+    // The answer includes whether the tree differs from the commit, so every change triggers a
+    // rerun.
     for watched in ["Cargo.lock", "Cargo.toml", "crates", "scenarios", "workloads"] {
         println!("cargo::rerun-if-changed={}", root.join(watched).display());
     }
@@ -23,8 +24,8 @@ pub(crate) fn tell() {
     println!("cargo::rustc-env=ETHERMEM_VERSION={version}");
 }
 
-/// The commit, with `-dirty` behind it when tracked files differ from it. `None` without git, and
-/// where the sources lie in the checkout of something else.
+/// The commit, followed by `-dirty` if tracked files differ from it. `None` without git, and if the
+/// sources lie in the checkout of another project.
 fn commit(root: &Path) -> Option<String> {
     let top = git(root, &["rev-parse", "--show-toplevel"])?;
     if Path::new(&top).canonicalize().ok()? != root.canonicalize().ok()? {

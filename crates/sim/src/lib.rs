@@ -1,7 +1,7 @@
 //! The simulator: scenarios, runs, sweeps and comparisons of every fabric.
 //!
-//! The crates below it are reached through it: workloads, the engine, the substrate of packets,
-//! the fabrics, and reports.
+//! It re-exports the crates below it: workloads, the engine, the packet substrate, the fabrics, and
+//! reports.
 
 pub mod compare;
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! The registry of fabrics: what scenarios and commands know of each.
+//! The registry of fabrics, which scenarios and commands use.
 
 use ethermem_units::{Bytes, Ps};
 
@@ -16,33 +16,33 @@ use crate::topology::Topology;
 use crate::workload::{LinkBlocks, WorkloadConfig};
 use crate::{Kind, MessageSource, SourceError};
 
-/// A fabric as scenarios and commands know it.
+/// A fabric in the registry.
 pub struct FabricEntry {
-    /// `fabric.kind` of a scenario.
+    /// The value of `fabric.kind` in a scenario.
     pub name: &'static str,
-    /// What it is, in a line.
+    /// A description in one line.
     pub summary: &'static str,
-    /// See [`Fabric::blocks`].
+    /// The blocks of a message: see [`Fabric::blocks`].
     pub blocks: fn(&FabricConfig, Kind, Bytes) -> LinkBlocks,
-    /// How long a message takes from submission to completion with nothing else in the fabric.
+    /// The time of a message from submission to completion with nothing else in the fabric.
     pub alone: fn(&FabricConfig, Kind, Bytes) -> Ps,
-    /// See [`Fabric::MESSAGE_BYTES_MAX`].
+    /// Maximum data bytes of a message: see [`Fabric::MESSAGE_BYTES_MAX`].
     pub message_bytes_max: u64,
-    /// Whether it is what designs are held against, and none itself.
+    /// True if it is a bound to which designs are compared, and not a design.
     pub is_bound: bool,
     leaf_spine: bool,
-    /// How its parameters are read; `None` where it has none of its own.
+    /// The reader of its parameters; `None` if it has none of its own.
     pub(crate) parameters: Option<Reader>,
     pub(crate) run: fn(&Scenario, RunOptions<'_>) -> Result<RunResult, RunFailure>,
     live: LiveOf,
 }
 
-/// Makes a fabric that is used message by message.
+/// Builds a fabric that is driven message by message.
 type LiveOf =
     fn(&FabricConfig, u64, Option<Box<dyn MessageSource>>) -> Result<Box<dyn Live>, SourceError>;
 
 impl FabricEntry {
-    /// A fabric under its name, with what it is in a line.
+    /// A fabric with its name and a description in one line.
     #[must_use]
     pub const fn new<F: Fabric>(name: &'static str, summary: &'static str) -> FabricEntry {
         FabricEntry {
@@ -59,16 +59,16 @@ impl FabricEntry {
         }
     }
 
-    /// A bound under its name, with what it is in a line.
+    /// A bound with its name and a description in one line.
     #[must_use]
     pub const fn bound<F: Fabric>(name: &'static str, summary: &'static str) -> FabricEntry {
         FabricEntry { is_bound: true, ..FabricEntry::new::<F>(name, summary) }
     }
 
-    /// Whether the fabric runs a scenario, as far as that is known without its messages.
+    /// Checks that the fabric can run a scenario, as far as it is known without its messages.
     ///
     /// # Errors
-    /// [`SourceError`] that says on which topology it runs, or what messages it moves.
+    /// [`SourceError`] that names the topology on which it runs, or the messages that it moves.
     pub fn check(&self, scenario: &Scenario) -> Result<(), SourceError> {
         if scenario.fabric.topology != Topology::SingleSwitch && !self.leaf_spine {
             let name = self.name;
@@ -82,11 +82,11 @@ impl FabricEntry {
         }
     }
 
-    /// The fabric of a scenario, idle, to be used message by message; the scenario's workload goes
-    /// on in it beside, if that is asked for.
+    /// The idle fabric of a scenario, to be driven message by message. If requested, the scenario's
+    /// workload runs in it as well.
     ///
     /// # Errors
-    /// As [`FabricEntry::check`], and when the workload cannot be opened.
+    /// The errors of [`FabricEntry::check`], and an error when the workload cannot be opened.
     pub fn live(
         &self,
         scenario: &Scenario,
@@ -97,7 +97,7 @@ impl FabricEntry {
         (self.live)(&scenario.fabric, scenario.run.seed, background)
     }
 
-    /// Whether the fabric moves so many bytes in one message.
+    /// Checks that the fabric moves this many bytes in one message.
     pub(crate) fn check_bytes(&self, bytes: Bytes) -> Result<(), SourceError> {
         if bytes.0 <= self.message_bytes_max {
             return Ok(());
@@ -182,7 +182,7 @@ pub const FABRIC_NAMES: &[&str] = &{
     names
 };
 
-/// The fabric of a name.
+/// The fabric with a name.
 #[must_use]
 pub fn find(name: &str) -> Option<&'static FabricEntry> {
     FABRICS.iter().find(|fabric| fabric.name == name)

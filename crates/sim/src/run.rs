@@ -1,4 +1,4 @@
-//! A run: one scenario on one fabric, to its end, as one result.
+//! A run: one scenario on one fabric, to its end, with one result.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -16,30 +16,30 @@ use crate::scenario::Scenario;
 use crate::workload::{LinkBlocks, Offered, Poisson, WorkloadConfig};
 use crate::{Kind, Message, MessageSource, SourceError};
 
-/// What a run is told beside its scenario.
+/// The options of a run, beside its scenario.
 pub struct RunOptions<'a> {
-    /// The fabric it runs on.
+    /// The fabric of the run.
     pub fabric: &'a FabricEntry,
-    /// What tells it from other runs of the fabric.
+    /// The label that tells it from other runs of the fabric.
     pub label: String,
-    /// The scenario or trace, as the person named it.
+    /// The name of the scenario or trace, as the user gave it.
     pub scenario_name: String,
-    /// Commit of the program, where known.
+    /// Commit of the program, if known.
     pub commit: Option<String>,
-    /// Set from outside to end the run early.
+    /// A flag that ends the run early.
     pub interrupt: &'a AtomicBool,
-    /// Hears how many messages have ended, now and then.
+    /// Called now and then with the number of messages that have ended.
     pub progress: &'a (dyn Fn(u64) + Sync),
-    /// Where every message is written, if anywhere.
+    /// The file for every message, if requested.
     pub messages: Option<MessageWriter>,
-    /// Where links and decisions are drawn, if anywhere.
+    /// The timeline for links and decisions, if requested.
     pub timeline: Option<Timeline>,
-    /// Whether the result has the way of every message.
+    /// True if the result must have the way of every message.
     pub ways: bool,
 }
 
 impl<'a> RunOptions<'a> {
-    /// A run under the fabric's name, to its end, that is neither watched nor drawn.
+    /// A run labelled with the fabric's name, without progress, interruption or timeline.
     #[must_use]
     pub fn of(fabric: &'a FabricEntry) -> RunOptions<'a> {
         static NEVER: AtomicBool = AtomicBool::new(false);
@@ -57,16 +57,16 @@ impl<'a> RunOptions<'a> {
     }
 }
 
-/// Why there is no result.
+/// Why a run has no result.
 #[derive(Debug)]
 pub enum RunFailure {
-    /// The workload, or a broken invariant.
+    /// The workload failed, or an invariant did not hold.
     Run(RunError),
-    /// An assertion did not hold: what it says.
+    /// An assertion did not hold; this is its message.
     Panicked(String),
     /// A file of results could not be written.
     Output(OutputError),
-    /// Ended from outside after this many messages.
+    /// The run was ended from outside after this many messages.
     Interrupted(u64),
 }
 
@@ -85,17 +85,18 @@ impl std::error::Error for RunFailure {}
 
 /// Runs a scenario on a fabric.
 ///
-/// The load is the one the scenario's own fabric would have, so that every fabric of a comparison
-/// gets the same messages at the same times.
+/// The load refers to the scenario's own fabric, so that every fabric of a comparison gets the same
+/// messages at the same times.
 ///
 /// # Errors
-/// [`RunFailure`]; no partial result is given.
+/// [`RunFailure`]; there is no partial result.
 pub fn run(scenario: &Scenario, options: RunOptions<'_>) -> Result<RunResult, RunFailure> {
     let run = options.fabric.run;
     guarded(|| run(scenario, options))
 }
 
-/// A broken assertion must still say how to repeat it; nothing of the run is used after.
+/// Runs a closure and turns a panic into a failure, so that the error says how to repeat the run.
+/// Nothing of the run is used after a panic.
 fn guarded(run: impl FnOnce() -> Result<RunResult, RunFailure>) -> Result<RunResult, RunFailure> {
     catch_unwind(AssertUnwindSafe(run))
         .unwrap_or_else(|panic| Err(RunFailure::Panicked(panic_message(panic.as_ref()))))
@@ -106,13 +107,13 @@ fn panic_message(panic: &(dyn Any + Send)) -> String {
     text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no message").to_owned()
 }
 
-/// `ethermem` with these arguments, quoted where a shell needs it.
+/// The command line `ethermem` with these arguments, quoted where a shell needs it.
 pub fn shell_line<'w>(words: impl Iterator<Item = &'w str>) -> String {
     let quoted = words.map(|word| shlex::try_quote(word).unwrap_or(word.into()).into_owned());
     std::iter::once("ethermem".to_owned()).chain(quoted).collect::<Vec<_>>().join(" ")
 }
 
-/// What tells the runs of the scenario or trace of this name from those of another one.
+/// The label that tells runs of the scenario or trace with this name from runs of another one.
 #[must_use]
 pub fn label_of(scenario_name: &str) -> String {
     let stem = Path::new(scenario_name).file_stem();
@@ -189,34 +190,34 @@ pub(crate) fn run_on<F: Fabric>(
     Ok(RunResult { ways, ..watch.recorder.finish(facts, end.stats) })
 }
 
-/// The messages of a scenario, the same for every fabric that it runs on: its load is that of its
-/// own fabric.
+/// The messages of a scenario, equal for every fabric that it runs on: the load refers to the
+/// scenario's own fabric.
 ///
 /// # Errors
-/// As [`WorkloadConfig::open`].
+/// The errors of [`WorkloadConfig::open`].
 ///
 /// # Panics
-/// When the scenario names no fabric of the registry.
+/// If the scenario names no fabric of the registry.
 pub fn messages(scenario: &Scenario) -> Result<Box<dyn MessageSource>, SourceError> {
     let config = &scenario.fabric;
     let blocks = blocks_of(scenario);
     scenario.workload.open(config.nodes, config.link, scenario.run.seed, &blocks)
 }
 
-/// What a message takes of its links on the scenario's own fabric.
+/// The blocks that a message takes on its links on the scenario's own fabric.
 fn blocks_of(scenario: &Scenario) -> impl Fn(Kind, Bytes) -> LinkBlocks {
     let fabric = crate::registry::find(&scenario.fabric_kind);
     let blocks = fabric.expect("a parsed scenario names a fabric").blocks;
     move |kind, bytes| blocks(&scenario.fabric, kind, bytes)
 }
 
-/// What a scenario's synthetic messages ask of its own fabric; `None` for a trace.
+/// The load that a scenario's synthetic messages offer to its own fabric; `None` for a trace.
 ///
 /// # Errors
-/// As [`Poisson::new`].
+/// The errors of [`Poisson::new`].
 ///
 /// # Panics
-/// As [`messages`].
+/// In the cases of [`messages`].
 pub fn offered(scenario: &Scenario) -> Result<Option<Offered>, SourceError> {
     let WorkloadConfig::Poisson(config) = &scenario.workload else { return Ok(None) };
     let (fabric, seed) = (&scenario.fabric, scenario.run.seed);
@@ -224,11 +225,11 @@ pub fn offered(scenario: &Scenario) -> Result<Option<Offered>, SourceError> {
     Ok(Some(source.offered()))
 }
 
-/// The scenario with the arrivals that it has when its load counts data alone, on the links of
-/// `base`, whatever its fabric puts around the data. A trace stays as it is.
+/// The scenario with the arrivals that it has if its load counts only data, on the links of `base`,
+/// whatever framing its fabric adds. A trace stays unchanged.
 ///
 /// # Errors
-/// As [`offered`].
+/// The errors of [`offered`].
 pub fn with_load_of_data(scenario: &Scenario, base: &Scenario) -> Result<Scenario, SourceError> {
     let mut changed = scenario.clone();
     let WorkloadConfig::Poisson(poisson) = &mut changed.workload else { return Ok(changed) };
@@ -247,7 +248,7 @@ fn window(scenario: &Scenario, messages_total: Option<u64>) -> Window {
     Window::cut(total, share(scenario.run.warmup_fraction), share(scenario.run.cooldown_fraction))
 }
 
-/// Messages that the fabric can move; the first that it cannot ends the run.
+/// Messages that the fabric can move; the first one that it cannot move ends the run.
 struct Bounded<'f> {
     messages: Box<dyn MessageSource>,
     fabric: &'f FabricEntry,
@@ -267,14 +268,14 @@ impl MessageSource for Bounded<'_> {
     }
 }
 
-/// Takes the outcomes of a run: to the statistics, and to the file of messages.
+/// Passes the outcomes of a run to the statistics, and to the file of messages.
 struct Watch<F: Fabric> {
     recorder: Recorder,
     alone: Alone<F>,
     writer: Option<MessageWriter>,
     failure: Option<OutputError>,
     forgotten: u64,
-    /// Of the message whose outcome comes next.
+    /// The way of the message whose outcome comes next.
     way: Way,
     ways: Option<Vec<MessageWay>>,
 }
@@ -307,7 +308,7 @@ impl<F: Fabric> Observer for Watch<F> {
                 self.recorder.record(message, finished, alone);
                 if let Some(ways) = &mut self.ways {
                     let Way { at_memory, leaves } = self.way;
-                    // A fabric without links lets all data leave as soon as it can.
+                    // In a fabric without links all data leaves as soon as it can.
                     let leaves = leaves.or(at_memory).unwrap_or(message.arrival);
                     let message = *message;
                     ways.push(MessageWay { message, at_memory, leaves, finished, alone });

@@ -1,8 +1,8 @@
 //! JSON Schemas of scenarios and results, for editors and for programs that check files.
 //!
-//! The schema of a scenario is made from the keys that the parser asks for, and the schema of a
-//! result from its types. A schema accepts everything that the parser accepts. It cannot express
-//! every rule between two keys, so a file that it accepts may still be refused by the program.
+//! The schema of a scenario is made from the keys that the parser requests, and the schema of a
+//! result from its types. A schema accepts everything that the parser accepts. Some rules between
+//! two keys cannot be expressed, so the program may refuse a file that the schema accepts.
 
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
@@ -14,8 +14,8 @@ use crate::scenario::Scenario;
 
 const DIALECT: &str = "https://json-schema.org/draft/2020-12/schema";
 
-/// The schema of a scenario: what TOML's `[fabric]`, `[workload]`, `[background]` and `[run]` may
-/// hold.
+/// The schema of a scenario: the valid content of TOML's `[fabric]`, `[workload]`, `[background]`
+/// and `[run]`.
 ///
 /// # Panics
 /// Never: every key has a default.
@@ -75,7 +75,7 @@ fn table(description: &str) -> Value {
     table
 }
 
-/// What the value of a key may be.
+/// The schema of a key's value.
 fn value(key: &Key) -> Value {
     let text = format!("Default: {}. Must be: {}.", key.default, key.allowed);
     let mut schema = kind(&key.allowed, key.is_whole);
@@ -83,7 +83,7 @@ fn value(key: &Key) -> Value {
     Value::Object(schema)
 }
 
-/// Reads what errors and the reference say that a value must be.
+/// Parses the text by which errors and the reference describe the valid values.
 fn kind(allowed: &str, is_whole: bool) -> Map<String, Value> {
     let parts: Vec<&str> = allowed.split(", ").collect();
     let names: Option<Vec<Value>> = parts.iter().map(|part| name(part)).collect();
@@ -97,8 +97,8 @@ fn kind(allowed: &str, is_whole: bool) -> Map<String, Value> {
     schema.as_object().expect("an object").clone()
 }
 
-/// The schema of `over 0 to 1`, `4 to 65536` and what else ends so; a bound that is no number, as
-/// in `0 to nodes - 1`, is none of a schema.
+/// The schema of `over 0 to 1`, `4 to 65536` and similar ranges. A bound that is not a number, as
+/// in `0 to nodes - 1`, is left out.
 fn range(allowed: &str, is_whole: bool) -> Value {
     let mut schema = json!({ "type": if is_whole { "integer" } else { "number" } });
     let Some((least, most)) = allowed.split_once(" to ") else {
@@ -124,7 +124,7 @@ fn name(part: &str) -> Option<Value> {
     Some(name.into())
 }
 
-/// A number; a whole one stays whole.
+/// Parses a number; a whole one stays whole.
 fn number(part: &str) -> Option<Value> {
     let whole = part.parse::<u64>().ok().map(Value::from);
     whole.or_else(|| part.parse::<f64>().ok().map(Value::from))
@@ -192,7 +192,7 @@ mod tests {
         assert_eq!(of(&schema, "fabric.nodes")["type"], "integer");
     }
 
-    /// What a schema says of the ends of a range is what the parser says.
+    /// The schema's bounds of a range equal the parser's.
     #[test]
     fn the_parser_refuses_what_is_beyond_a_bound() {
         let schema = scenario();
@@ -206,7 +206,7 @@ mod tests {
                 rule["exclusiveMaximum"].as_f64(),
                 (rule["type"] == "integer").then_some(1.5),
             ];
-            // TOML has no greater integer than the greatest seed.
+            // TOML's greatest integer is the greatest seed.
             for number in beyond.into_iter().flatten().filter(|number| *number < 1e18) {
                 let text = format!("{} = {number}\n", key.name);
                 let refused = Scenario::parse(&text, Path::new("s.toml"), FABRIC_NAMES);

@@ -28,7 +28,7 @@ pub const EDGES: [Edges; 29] = [
     ("node", &["clio", "http", "udp", "units", "wasm", "wire"], &[]),
     ("workload", &["files", "units", "wire"], &[]),
     ("engine", &["edm", "files", "units", "workload"], &[]),
-    ("frames", &["edm", "engine", "units", "workload"], &[]),
+    ("frames", &["engine", "units", "workload"], &[]),
     ("fabrics", &["clio", "edm", "engine", "frames", "units", "wire", "workload"], &[]),
     ("report", &["engine", "units"], &["workload"]),
     (

@@ -7,8 +7,8 @@ use thiserror::Error;
 /// Bits of one block on the line: 2 of sync header, 64 of payload.
 pub const BLOCK_BITS: u32 = 66;
 
-/// The 2-bit sync header. Its bit 0 goes on the line first, so that the figures of clause 49,
-/// which print bits in the order of transmission, show 10 for control and 01 for data.
+/// The 2-bit sync header. Its bit 0 goes on the line first. So the figures of clause 49, which
+/// print bits in the order of transmission, show 10 for control and 01 for data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum SyncHeader {

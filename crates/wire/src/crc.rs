@@ -3,10 +3,10 @@
 
 use crc::{Algorithm, CRC_16_IBM_SDLC, CRC_32_ISCSI, CRC_32_ISO_HDLC, Crc, Digest, Table};
 
-/// x^8 + x^5 + x^4 + x^2 + x + 1, over sub-type and content of an EDM control block. The search is
-/// over the polynomials of degree 8 that detect every error of up to three bits and every two line
-/// errors after the descrambler. Of these, this polynomial misses the fewest triples of line
-/// errors; `tests/polynomial.rs` repeats the search.
+/// x^8 + x^5 + x^4 + x^2 + x + 1, over sub-type and content of an EDM control block. The candidates
+/// are the polynomials of degree 8 that detect every error of up to three bits, and every two line
+/// errors after the descrambler. Of these, it misses the fewest triples of line errors;
+/// `tests/polynomial.rs` repeats the search.
 pub(crate) const CONTROL_CRC: Algorithm<u8> = Algorithm {
     width: 8,
     poly: 0x37,

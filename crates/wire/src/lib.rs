@@ -1,6 +1,5 @@
-//! Every format on the wire, defined once: the 66-bit blocks of the 64b/66b PCS, EDM's control
-//! blocks and messages, their checks and the scrambler, and the number of blocks that each format
-//! takes.
+//! Every format on the wire, defined once. These are the 66-bit blocks of the 64b/66b PCS, EDM's
+//! control blocks and messages, their checks, the scrambler, and the block counts of all formats.
 //!
 //! [`Message::blocks`] turns a message into blocks. [`Deframer`] turns a link's blocks back into
 //! messages and typed errors; `docs/internals/wire.md` lists the line errors that it detects. A

@@ -28,8 +28,8 @@ impl Scrambler {
     /// Scrambles one payload for the line.
     #[inline]
     pub const fn scramble(&mut self, payload: u64) -> u64 {
-        // Bits 0..39 depend on the past alone. The other bits depend on bits of this very word,
-        // each of which is final before it is used since 39 + 39 and 39 + 58 exceed 63.
+        // Bits 0..39 depend on the past alone. The other bits also depend on bits of this very
+        // word. Each of these is final before it is used, since 39 + 39 and 39 + 58 exceed 63.
         let past = payload ^ history(self.line);
         self.line = past ^ past << NEAR ^ past << FAR;
         self.line

@@ -1,4 +1,4 @@
-//! Frames of CXL over Ethernet: lengths, every wrong bit, every refusal, any octets.
+//! Frames of CXL over Ethernet: lengths, every wrong bit, every refusal, arbitrary octets.
 
 #[path = "support/cxl_invariants.rs"]
 mod cxl_invariants;
@@ -12,8 +12,8 @@ use ethermem_wire::cxl::{
 use ethermem_wire::frame_check_sequence;
 use proptest::prelude::*;
 
-/// Figure 5: "excluding preambles and CRC, a total of 89 bytes". A masked write has its mask of
-/// 8 B more, and what is shorter than 60 B is padded to it.
+/// Figure 5: "excluding preambles and CRC, a total of 89 bytes". A masked write has 8 B more for
+/// its mask, and a frame shorter than 60 B is padded.
 #[test]
 fn lengths_are_those_of_the_table() {
     let lengths: Vec<(&str, usize, usize)> = frames()
@@ -39,7 +39,7 @@ fn lengths_are_those_of_the_table() {
     );
     for (name, frame) in frames() {
         let format = format_of(frame.packet.command());
-        // The table has the longer form, of which one that acknowledges a write is 64 B short.
+        // The table has the longer form; the one that acknowledges a write is 64 B shorter.
         let short = if name == "sack_nak_ack_of_write" { 64 } else { 0 };
         assert_eq!(format.octets() - short, frame.packet.octets(), "{name}");
         // Preamble 8 B, check sequence 4 B, gap 12 B.
@@ -68,7 +68,7 @@ fn every_one_or_two_wrong_bits_are_caught() {
             assert_eq!(Frame::parse_with_fcs(&wrong), check, "{name}: bit {one}");
         }
     }
-    // The remainder of an error depends on its place alone, so the longest frame stands for all.
+    // The remainder of an error depends only on its place, so the longest frame stands for all.
     let octets = on_the_link(&frames()[2].1);
     let (body, bits) = (octets.len() - 4, octets.len() * 8);
     let remainder = |bit: usize| {
@@ -146,7 +146,7 @@ fn no_room_says_how_much_it_takes() {
     }
 }
 
-/// IEEE 802.3 leaves padding open, and some senders fill it with what was there before.
+/// IEEE 802.3 leaves padding open, and some senders fill it with old data.
 #[test]
 fn what_pads_a_frame_does_not_matter() {
     let (_, frame) = frames()[0];

@@ -1,5 +1,5 @@
-//! `tools/ethermem.lua` under tshark: every field of every frame of golden/wire is where the
-//! dissector says, with the value that was written, and wrong frames are marked.
+//! `tools/ethermem.lua` under tshark. The dissector finds every field of every frame of golden/wire
+//! at its place with its value, and marks wrong frames.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -15,13 +15,13 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// Rows of a file of golden/wire, without its header.
+/// The rows of a file of golden/wire, without its header.
 fn golden(name: &str) -> Vec<Vec<String>> {
     let text = std::fs::read_to_string(root().join("golden/wire").join(name)).unwrap();
     text.lines().skip(1).map(|line| line.split(',').map(str::to_owned).collect()).collect()
 }
 
-/// The golden frames, without their check sequences, as captures have them: name and octets.
+/// The golden frames as in captures, without their check sequences: name and octets.
 fn frames() -> Vec<(String, Vec<u8>)> {
     let rows = golden("cxl_packets.csv");
     let frame = |row: Vec<String>| {
@@ -32,7 +32,7 @@ fn frames() -> Vec<(String, Vec<u8>)> {
     rows.into_iter().filter(|row| row[0] != "pfc").map(frame).collect()
 }
 
-/// What tshark says of frames; `None`, said aloud, where there is no tshark.
+/// The output of tshark for frames; `None`, with a message, if there is no tshark.
 fn tshark(frames: &[Vec<u8>], arguments: &[&str]) -> Option<String> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("frames.pcap");
@@ -45,7 +45,7 @@ fn tshark(frames: &[Vec<u8>], arguments: &[&str]) -> Option<String> {
     drop(writer);
     let script = format!("lua_script:{}", root().join("tools/ethermem.lua").display());
     let mut command = Command::new("tshark");
-    // Wireshark refuses scripts where it thinks that it should not run as root.
+    // Wireshark may refuse scripts when it runs as root, so it gets another home folder.
     command.env("HOME", folder.path()).args(["-X", &script, "-r"]).arg(&path);
     let Ok(output) = command.args(arguments).output() else {
         let _ = writeln!(std::io::stderr(), "SKIPPED: the dissector: tshark is not installed");
@@ -63,7 +63,7 @@ fn attribute<'a>(element: &'a str, name: &str) -> &'a str {
     from.split('"').next().unwrap()
 }
 
-/// Our fields of a frame: name, first octet, octets, value in hex as it stands in the frame.
+/// Our fields of a frame: name, first octet, number of octets, value in hex as in the frame.
 fn fields(packet: &str) -> Vec<(String, usize, usize, String)> {
     let elements = packet.split("<field name=\"ethermem_cxl.").skip(1);
     elements

@@ -1,5 +1,6 @@
-//! The vectors of `golden/wire/cxl_*.csv`, which dissectors, other languages and the RTL check
-//! themselves by. With `UPDATE_GOLDEN=1` in the environment, writes them anew instead of comparing.
+//! The vectors of `golden/wire/cxl_*.csv`, against which dissectors, other languages and the RTL
+//! check themselves. With `UPDATE_GOLDEN=1` in the environment, the test writes the files instead
+//! of comparing them.
 
 #[path = "support/cxl_samples.rs"]
 mod cxl_samples;

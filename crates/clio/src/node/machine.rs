@@ -530,8 +530,8 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Node<B> {
         }
     }
 
-    /// Does a bounded part of the deferred work, to be called between datagrams. It prepares pages,
-    /// about `budget_bytes` of them. It also runs one slice of an operation, of a slow-path
+    /// Does a bounded part of the deferred work, to be called between datagrams. It prepares
+    /// about `budget_bytes` of pages. It also runs one slice of an operation, of a slow-path
     /// request, or of the end of a process whose lease is over. Returns whether more work is left.
     pub fn tend(&mut self, now: Ns, budget_bytes: u64) -> bool {
         self.memory.refill(budget_bytes);

@@ -16,8 +16,8 @@ pub(crate) struct Call {
     pub(crate) saw: Option<u64>,
 }
 
-/// True if there is an order of all calls in which each saw what the earlier ones left, and no call
-/// comes before one that had ended when it was made.
+/// True if the calls have an order in which each sees what the earlier ones left. A call must not
+/// come before one that had ended when it was made.
 pub(crate) fn is_linearizable(calls: &[Call], first: u64) -> bool {
     let mut calls = calls.to_vec();
     calls.sort_by_key(|call| call.called);

@@ -3,8 +3,8 @@
 //!
 //! `Order::Pair` and `Order::Strict`: one first-in-first-out queue per destination. A read waits at
 //! its head until earlier writes were handed to the transmitter in full: those that share bytes
-//! with it or, under `Strict`, all. The link and the switch keep the order from there. A write
-//! leaves behind reads at once: the scheduler holds its notification until the reads were released.
+//! with it or, under `Strict`, all. The link and the switch keep the order from there. A write need
+//! not wait for earlier reads: the scheduler holds its notification until they were released.
 //!
 //! `Order::Relaxed`: one lane per destination, kind and size class; the lane of the smallest sizes
 //! goes first. A fence, and every message after it, waits in the queue until the lanes are empty

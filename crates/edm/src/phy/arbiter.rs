@@ -38,8 +38,8 @@ impl MemorySource for Silent {
     }
 }
 
-/// Maximum number of slots that the gap of 12 octets between two frames takes. So long without
-/// data, the frames pause but have not ended.
+/// Maximum number of slots that the gap of 12 octets between two frames takes. Frames without a
+/// longer pause count as continuous.
 pub const GAP_SLOTS: u32 = 2;
 
 /// The block of a slot, and the signal to the encoder.
@@ -100,7 +100,7 @@ impl TxArbiter {
 
     /// Runs a slot that carries `line`, since the link is down or about to come up. Memory sends
     /// nothing, and the unit in progress is forgotten. Frame blocks are dropped. A frame that lost
-    /// a part is dropped to its end, even if the link is up by then, since its rest is not a frame.
+    /// a part is dropped to its end, even if the link is up by then: its rest is not a frame.
     pub fn slot_without(&mut self, from_encoder: Option<Block>, line: Block) -> TxSlot {
         self.open = false;
         let slot = self.slot(from_encoder, &mut Silent);

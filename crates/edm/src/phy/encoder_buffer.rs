@@ -15,8 +15,8 @@ const MASK: u8 = (1 << CAPACITY) - 1;
 ///
 /// The encoder is asked only while the stored and the requested blocks fit together, so the buffer
 /// cannot overflow. Every answer takes its place, gaps included. So stored and requested blocks
-/// cover a full latency whenever the encoder is paused, and it does not run dry in a frame when
-/// slots come back.
+/// cover a full latency whenever the encoder is paused. The encoder then does not run dry in a
+/// frame when slots come back.
 #[derive(Clone, Debug)]
 pub(super) struct EncoderBuffer {
     /// The buffered blocks; `None` is a gap.

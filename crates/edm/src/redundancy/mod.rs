@@ -277,8 +277,8 @@ impl MirroredHost {
     }
 
     /// Begins a stream, because an interface lost a peer. What the interface has sent must not act
-    /// once the peer learns of the loss by the other interface. The notice precedes all later
-    /// messages of that interface.
+    /// once the peer learns of the loss. The other interface announces the loss, ahead of
+    /// everything that this node sends from now on.
     fn begin_stream(&mut self, interface: Interface, peer: NodeId) {
         let lost = usize::from(interface.0);
         if peer == self.node || !self.sides[lost].host.is_reachable(peer) {

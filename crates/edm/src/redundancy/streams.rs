@@ -69,7 +69,7 @@ const BEHIND_MAX: u8 = 1 << (NUMBER_BITS - 1);
 impl Told {
     /// Processes an announcement. A number has eight consecutive values, and announcements by one
     /// interface come in order. So it is the first number with these bits that is not before the
-    /// last announcement by this interface, and at most [`BEHIND_MAX`] before the newest.
+    /// interface's last announcement, and at most [`BEHIND_MAX`] before the newest.
     fn hear(&mut self, by: usize, said: Streams) {
         for (of, (newest, said)) in self.newest.numbers.iter_mut().zip(said.numbers).enumerate() {
             let behind = self.behind[by][of];

@@ -339,8 +339,8 @@ impl CycleScheduler {
         }
     }
 
-    /// A port holds while a message of its least class is also of the least class at its other end,
-    /// and the other end is busy.
+    /// A port holds for a message that is of the least class at both its ends, while the other end
+    /// is busy.
     fn thresholds_by_class(&self) -> (Vec<u8>, Vec<u8>) {
         let n = usize::from(self.config.ports);
         let (mut sources, mut destinations) = (vec![OPEN; n], vec![OPEN; n]);
@@ -446,8 +446,8 @@ impl CycleScheduler {
         if last {
             queue.remove(at);
         }
-        // The grant leaves in the next cycle, or when the source comes free and the destination is
-        // at most its egress buffer away from coming free.
+        // The grant leaves in the next cycle. It waits until the source is free, and until the
+        // destination will be free within its egress buffer's time.
         let earliest = self.destinations[d].free_at.saturating_sub(self.ahead());
         let at_cycle = self.sources[s].free_at.max(earliest).max(self.cycle + 1);
         let busy = self.config.busy_time(bytes).0.div_ceil(self.config.cycle.0);

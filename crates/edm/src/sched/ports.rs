@@ -36,7 +36,7 @@ impl End {
         dirty: false,
     };
 
-    /// Queues a wake-up `before` this end, named `name`, comes free.
+    /// Queues a wake-up the time `before` ahead of this end's release; `name` names the end.
     #[inline]
     pub(super) fn arm(&mut self, before: Ps, name: u16, releases: &mut Releases) {
         if !std::mem::replace(&mut self.armed, true) {
@@ -123,7 +123,7 @@ pub(super) struct Thresholds {
 
 impl Thresholds {
     /// The class below which a free destination takes messages. It is limited while the
-    /// destination's best message is also the best of a busy source, so that the two meet when the
+    /// destination's best message is also the best of a busy source. So the two meet when the
     /// source comes free.
     #[inline]
     pub(super) fn of_destination(self, queues: &Queues, sources: &[End], destination: u16) -> u8 {

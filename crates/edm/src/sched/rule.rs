@@ -119,9 +119,9 @@ pub struct SchedulerConfig {
     /// grant are still to come. They meet in the egress buffer, which so makes up for ports that
     /// come free at different instants. 0: as published, no buffer.
     pub ahead_blocks: u32,
-    /// Maximum blocks that are granted towards a destination and have not left its egress, and as
-    /// many that a source was granted and has not sent. At least a chunk's blocks. `None`: no
-    /// limit, and departures need not be reported.
+    /// Maximum blocks that are granted towards a destination and have not left its egress. As many
+    /// may be granted to a source and not be sent. At least a chunk's blocks. `None`: no limit, and
+    /// departures need not be reported.
     pub egress_window_blocks: Option<u32>,
     /// Number of control blocks that may pass a port in a row of grants before they lengthen it.
     /// They find room in the egress buffer and the host's grant queue, and later in the port's idle

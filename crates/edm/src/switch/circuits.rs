@@ -103,8 +103,8 @@ impl Circuits {
         (ring.len > 0 && circuit.destination != NOWHERE).then_some(circuit.destination)
     }
 
-    /// Number of blocks by which a chunk of `bytes` and the rest of its grant exceed what was
-    /// granted, if each chunk has `overhead` blocks of framing. A batch has one chunk per member.
+    /// Number of blocks by which a chunk of `bytes` and the rest of its grant exceed the granted
+    /// blocks. Each chunk has `overhead` blocks of framing, and a batch has one chunk per member.
     /// Summed over a grant, this is the excess of all its chunks.
     #[inline]
     pub(super) fn excess_blocks(&self, source: u16, bytes: u64, overhead: u32) -> u32 {

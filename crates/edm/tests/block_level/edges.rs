@@ -230,8 +230,8 @@ fn memory_waits_for_a_unit_and_what_frames_are_owed_but_never_for_a_frame() {
     assert_eq!(wait_of_memory(fair, false, 1_518, 50), 2 * LONGEST - 1);
 }
 
-/// Maximum number of slots from the first block of a frame at the transmitter to its last on the
-/// line, against a backlog of chunks or of single blocks.
+/// Maximum number of slots from a frame's first block at the transmitter to its last block on the
+/// line. The frame competes with a backlog of chunks or of single blocks.
 fn time_of_a_frame(single: bool, frame_bytes: usize, at: u64) -> u64 {
     let mut rng = Rng(at);
     let frame = frame(&mut rng, frame_bytes);

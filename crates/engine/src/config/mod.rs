@@ -66,6 +66,21 @@ pub struct Background {
     pub load: f64,
     /// Frame size with FCS: 64 to 9018 B.
     pub frame_bytes: u32,
+    /// Which goes first on links where memory travels in frames as well.
+    pub arbitration: FrameArbitration,
+}
+
+/// How memory that travels in frames shares a link with other frames. Fabrics that put memory into
+/// the PHY have an arbitration of their own, and cut a frame at any block.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum FrameArbitration {
+    /// In turns of as many blocks, whole frames: deficit round robin (Shreedhar, Varghese, 1995).
+    #[default]
+    Fair,
+    /// Memory first, once the frame in flight has ended: strict priority (IEEE 802.1Q, 8.6.8.1).
+    Strict,
+    /// Memory first, and the frame in flight is preempted (IEEE 802.1Qbu and 802.3br).
+    Preemptive,
 }
 
 /// Rate of one lane of a link in Gb/s. Faster Ethernet bundles lanes (section 4.1), and the PCS

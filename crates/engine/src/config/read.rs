@@ -7,7 +7,10 @@ use ethermem_files::InputError;
 use ethermem_units::BitsPerSecond;
 use toml::de::DeTable;
 
-use super::{AllParameters, Background, FabricConfig, PacketConfig, Reader, Topology, pcs_clock};
+use super::{
+    AllParameters, Background, FabricConfig, FrameArbitration, PacketConfig, Reader, Topology,
+    pcs_clock,
+};
 use crate::keys::{Source, Table, clock_ns, delay_ns, rate_gbps};
 
 const DEFAULT_LINK: BitsPerSecond = match BitsPerSecond::from_gbps(100) {
@@ -80,9 +83,15 @@ impl FabricConfig {
 }
 
 fn background(table: Table<'_>) -> Result<Background, InputError> {
+    let arbitrations = [
+        ("fair", FrameArbitration::Fair),
+        ("strict", FrameArbitration::Strict),
+        ("preemptive", FrameArbitration::Preemptive),
+    ];
     let background = Background {
         load: table.number("load", 0.0, 0.0..=1.0)?,
         frame_bytes: table.integer("frame_bytes", 1518, 64..=9018)? as u32,
+        arbitration: table.choice("arbitration", &arbitrations)?,
     };
     table.finish()?;
     Ok(background)

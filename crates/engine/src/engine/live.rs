@@ -47,7 +47,7 @@ pub trait Live: Send {
     /// or before the previous message's. [`Message::index`] is a name of the caller's choice.
     fn submit(&mut self, message: Message);
 
-    /// Continues until there is a report, but to a time before `until`.
+    /// Handles events before `until`, and stops at the first report.
     ///
     /// # Errors
     /// [`SourceError`] when the background source fails.

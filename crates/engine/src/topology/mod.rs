@@ -4,6 +4,7 @@ mod backlog;
 mod frame;
 mod frames;
 mod layout;
+mod sharing;
 mod timing;
 mod tracks;
 mod transmitter;
@@ -11,11 +12,11 @@ mod transmitter;
 pub use backlog::Backlog;
 pub use frame::{FRAME_OVERHEAD_BYTES, Frame, GAP_BYTES, PREAMBLE_BYTES};
 pub use layout::{Layout, PortId, PortKind, Tier};
+pub use sharing::Sharing;
 pub use timing::{LinkTiming, MAC, STANDARD_PCS};
 pub use tracks::LinkTracks;
 pub use transmitter::{Slots, Stream, Transmitter};
 
-use ethermem_edm::Arbitration;
 use ethermem_units::{Blocks, Ps};
 use ethermem_workload::NodeIndex;
 
@@ -35,15 +36,9 @@ pub struct Star {
 impl Star {
     /// A network of idle links. Background frames, where configured, are drawn from `seed`.
     #[must_use]
-    pub fn new(config: &FabricConfig, arbitration: Arbitration, seed: u64) -> Star {
+    pub fn new(config: &FabricConfig, sharing: Sharing, seed: u64) -> Star {
         let link = |stream: u64| {
-            Transmitter::new(
-                config.link.block_time(),
-                &config.background,
-                arbitration,
-                seed,
-                stream,
-            )
+            Transmitter::new(config.link.block_time(), &config.background, sharing, seed, stream)
         };
         let nodes = u64::from(config.nodes);
         Star { up: (0..nodes).map(link).collect(), down: (nodes..2 * nodes).map(link).collect() }

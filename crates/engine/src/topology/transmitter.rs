@@ -2,11 +2,11 @@
 
 use std::collections::VecDeque;
 
-use ethermem_edm::Arbitration;
 use ethermem_units::{Blocks, Ps};
 
+use super::Sharing;
 use super::frames::Frames;
-use crate::config::Background;
+use crate::config::{Background, FrameArbitration};
 use crate::metrics::{FrameStats, FrameTimes};
 
 /// Slots of a link that memory traffic took.
@@ -42,8 +42,8 @@ pub enum Stream {
 /// item goes before the others that have not started, and moves them.
 ///
 /// Ethernet frames that share the link are kept as a backlog of blocks, which is updated when
-/// memory requests slots (section 3.2.3). Memory may cut a frame at any block; a frame may come
-/// between two items but never into one.
+/// memory requests slots. A frame may come between two items but never into one, and [`Sharing`]
+/// says where memory may cut a frame.
 #[derive(Clone, Debug)]
 pub struct Transmitter {
     slot: Ps,
@@ -74,12 +74,12 @@ impl Transmitter {
     pub fn new(
         slot: Ps,
         background: &Background,
-        arbitration: Arbitration,
+        sharing: Sharing,
         seed: u64,
         stream: u64,
     ) -> Transmitter {
         let frames = (background.load > 0.0)
-            .then(|| Box::new(Frames::new(slot, background, arbitration, seed, stream)));
+            .then(|| Box::new(Frames::new(slot, background, sharing, seed, stream)));
         Transmitter {
             slot,
             free: Ps::ZERO,
@@ -97,8 +97,9 @@ impl Transmitter {
     /// A link beside the network's own, without background frames.
     #[must_use]
     pub fn without_frames(slot: Ps) -> Transmitter {
-        let background = Background { load: 0.0, frame_bytes: 0 };
-        Transmitter::new(slot, &background, Arbitration::Fair, 0, 0)
+        let arbitration = FrameArbitration::Fair;
+        let background = Background { load: 0.0, frame_bytes: 0, arbitration };
+        Transmitter::new(slot, &background, Sharing::of_frames(&background), 0, 0)
     }
 
     /// Sends an item of `blocks`, `data` of which carry data, as soon as it is `ready` and its turn
@@ -243,6 +244,16 @@ impl Transmitter {
         self.slot
     }
 
+    /// The earliest start of an item that has waited since `ready`, after the last item and the
+    /// frames that go before it. Without frames the time may be in the past.
+    #[inline]
+    pub fn opens(&mut self, ready: Ps) -> Ps {
+        match &mut self.frames {
+            None => self.free,
+            Some(frames) => frames.open(ready, self.free),
+        }
+    }
+
     /// The time at which the last item handed over has left.
     #[inline]
     #[must_use]
@@ -316,11 +327,14 @@ impl Transmitter {
 
 #[cfg(test)]
 mod tests {
+    use ethermem_edm::Arbitration;
+
     use super::*;
 
     fn link(load: f64, arbitration: Arbitration) -> Transmitter {
-        let background = Background { load, frame_bytes: 1518 };
-        Transmitter::new(Ps(640), &background, arbitration, 7, 0)
+        let arbitration_of_frames = FrameArbitration::Fair;
+        let background = Background { load, frame_bytes: 1518, arbitration: arbitration_of_frames };
+        Transmitter::new(Ps(640), &background, Sharing::in_phy(arbitration), 7, 0)
     }
 
     #[test]

@@ -101,7 +101,7 @@ fn parameters_are_named_as_short_as_they_may_be() {
     assert!(!allowed.contains(&"fabric.nodes"));
 }
 
-/// The part of the reference that is made from the table. `ETHERMEM_BLESS` rewrites it.
+/// The part of the reference that is made from the table. `UPDATE_GOLDEN=1` rewrites it.
 #[test]
 fn the_page_of_urls_is_the_table() {
     const FROM: &str = "<!-- made from crates/ethermem/src/table.rs -->\n";
@@ -109,10 +109,10 @@ fn the_page_of_urls_is_the_table() {
     let page = std::fs::read_to_string(&path).unwrap();
     let (head, table) = page.split_once(FROM).expect("the page says where the table begins");
     let made = ethermem::schemes_markdown(&SCHEMES);
-    if std::env::var_os("ETHERMEM_BLESS").is_some() {
+    if std::env::var_os("UPDATE_GOLDEN").is_some() {
         std::fs::write(&path, format!("{head}{FROM}\n{made}")).unwrap();
     } else {
-        assert_eq!(table.trim_start(), made, "run the test with ETHERMEM_BLESS=1 to write it");
+        assert_eq!(table.trim_start(), made, "run the test with UPDATE_GOLDEN=1 to write it");
     }
 }
 

@@ -54,7 +54,7 @@ struct Rules {
     /// Time from the end of an epoch until its last tokens are void.
     token_slack: Ps,
     patience_growth: f64,
-    /// See [`DcpimConfig`].
+    /// True if every receiver has all channels from the start: see [`DcpimConfig`].
     matched: bool,
     /// Data bytes after which a message alone proceeds at a steady pace.
     ramp: Bytes,

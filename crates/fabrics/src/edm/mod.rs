@@ -1,8 +1,8 @@
 //! EDM: the host, switch and scheduler of `ethermem-edm`, on simulated links.
 //!
 //! The state machines decide; this file gives them time. It adds the stage latencies of
-//! [`ethermem_edm::budget`], the serialisation of every item and the slots that its transmitter
-//! has free, and moves a chunk in one event a hop.
+//! [`ethermem_edm::budget`], the serialisation of every item, and the free slots of its
+//! transmitter. A chunk moves in one event per hop.
 
 mod bound;
 mod config;
@@ -20,7 +20,7 @@ use ethermem_engine::FabricConfig;
 use ethermem_engine::engine::{Fabric, Handle, Loss, Sim, Violation};
 use ethermem_engine::metrics::{FabricStats, Matching};
 use ethermem_engine::output::Timeline;
-use ethermem_engine::topology::Star;
+use ethermem_engine::topology::{Sharing, Star};
 use ethermem_units::{Bytes, Cycles, Ps};
 use ethermem_wire::ChunkKind;
 use ethermem_workload::{Kind, LinkBlocks, Message, NodeIndex};
@@ -456,7 +456,11 @@ impl Fabric for Edm {
             delays: Delays::new(config),
             hosts: (0..nodes).map(host).collect(),
             switch: Switch::new(scheduler),
-            links: Star::new(config, config.of::<EdmParameters>().arbitration, seed),
+            links: Star::new(
+                config,
+                Sharing::in_phy(config.of::<EdmParameters>().arbitration),
+                seed,
+            ),
             flights: Flights::default(),
             nodes: (0..nodes).map(|_| Node::default()).collect(),
             chunk: config.of::<EdmParameters>().chunk,

@@ -24,7 +24,7 @@ use ethermem_edm::Arbitration;
 use ethermem_engine::FabricConfig;
 use ethermem_engine::engine::{Fabric, Handle, Sim, Violation};
 use ethermem_engine::metrics::FabricStats;
-use ethermem_engine::topology::Star;
+use ethermem_engine::topology::{Sharing, Star};
 use ethermem_units::{Blocks, Bytes, Ps};
 use ethermem_workload::{Kind, LinkBlocks, Message, NodeIndex};
 
@@ -231,7 +231,7 @@ impl Fabric for EdmArtifact {
             slot,
             hop: slot + config.propagation,
             memory_access: config.memory_access,
-            links: Star::new(config, Arbitration::Fair, seed),
+            links: Star::new(config, Sharing::in_phy(Arbitration::Fair), seed),
             uplinks: (0..nodes).map(|_| Uplink::default()).collect(),
             egresses: (0..nodes).map(|_| Egress::default()).collect(),
             matching: Matching::new(nodes, config.of::<ArtifactConfig>().release),

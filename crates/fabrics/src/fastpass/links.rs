@@ -1,9 +1,8 @@
 //! The links of a network with an arbiter: links of its nodes, links between switches, and its own.
 
-use ethermem_edm::Arbitration;
 use ethermem_engine::FabricConfig;
 use ethermem_engine::metrics::FabricStats;
-use ethermem_engine::topology::{Balancing, Layout, PortId, Star, Transmitter};
+use ethermem_engine::topology::{Balancing, Layout, PortId, Sharing, Star, Transmitter};
 use ethermem_frames::{Spray, ecmp_spine};
 use ethermem_units::Ps;
 use ethermem_workload::NodeIndex;
@@ -33,16 +32,17 @@ impl Links {
         let layout = Layout::new(config, Ps::ZERO);
         let slot = config.link.block_time();
         let arbiter_slot = arbiter_link.unwrap_or(config.link).block_time();
+        let sharing = Sharing::of_frames(&config.background);
         let core = |port: PortId| {
             let slot = layout.slot(layout.kind(port));
-            Transmitter::new(slot, &config.background, Arbitration::Fair, seed, port.into())
+            Transmitter::new(slot, &config.background, sharing, seed, port.into())
         };
         let balancing = layout.balancing().unwrap_or(Balancing::Spray);
         let sprays = layout.spines() > 0 && balancing != Balancing::Ecmp;
         let spray = |node| Spray::new(layout.spines(), balancing, seed ^ u64::from(node));
         Links {
             medium,
-            star: Star::new(config, Arbitration::Fair, seed),
+            star: Star::new(config, sharing, seed),
             core: (2 * config.nodes..layout.ports()).map(core).collect(),
             arbiter_beside,
             to_arbiter: Transmitter::without_frames(arbiter_slot),

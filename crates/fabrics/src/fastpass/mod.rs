@@ -4,10 +4,10 @@
 //! and the arbiter answers with an allocation to the node that holds the data. Requests and
 //! allocations are frames of minimum size, one per message and one per allocation. They queue on
 //! the arbiter's link in both directions as other frames do. The arbiter decides in zero time. At
-//! the start of every timeslot it joins free senders and free receivers until no two that want each
-//! other are left, fewest remaining timeslots first. Alternatively it decides all timeslots of an
-//! epoch at once, and assigns a spine to each packet. A read's request travels with its demand and
-//! its allocation.
+//! the start of every timeslot it joins free senders and free receivers, fewest remaining timeslots
+//! first. It stops when no two free ends want each other. Alternatively it decides all timeslots of
+//! an epoch at once, and assigns a spine to each packet. A read's request travels with its demand
+//! and its allocation.
 
 mod arbiter;
 mod config;

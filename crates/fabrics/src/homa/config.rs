@@ -13,21 +13,23 @@ pub struct HomaConfig {
     pub header: Bytes,
     /// Buffer of a switch port.
     pub buffer: Bytes,
-    /// Priorities of switches.
+    /// Number of priorities of switches.
     pub priorities: u32,
-    /// How many of them are for unscheduled data; `None` for as large a share as that has.
+    /// Number of priorities for unscheduled data; `None` for a share as large as that data's.
     pub unscheduled_priorities: Option<u32>,
-    /// RTTbytes: data that a message sends without being asked, and that is granted ahead; `None`
-    /// for a bandwidth-delay product.
+    /// RTTbytes: data that a message sends without a grant, and that is granted ahead; `None` for a
+    /// bandwidth-delay product.
     pub unscheduled: Option<Bytes>,
-    /// Messages that a receiver grants at the same time; `None` for one a scheduled priority.
+    /// Number of messages that a receiver grants at one time; `None` for one per scheduled
+    /// priority.
     pub overcommitment: Option<u32>,
-    /// Without anything heard for so long, a packet is taken for lost.
+    /// Silence after which a packet is considered lost.
     pub resend: Ps,
-    /// Messages after which a receiver chooses priorities for the first time; then after twice as
-    /// many each time.
+    /// Number of messages after which a receiver chooses priorities for the first time; each later
+    /// choice follows twice as many.
     pub first_choice_messages: u32,
-    /// Until it is after so many, each time; then what came before counts for half.
+    /// Upper limit of the number of messages between two choices; at this limit older messages
+    /// count for half.
     pub choice_messages: u32,
 }
 

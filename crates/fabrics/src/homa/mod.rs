@@ -1,5 +1,5 @@
-//! Homa: messages begin without asking, receivers grant the rest to those with the least to go, and
-//! choose the priorities of all that comes to them (SIGCOMM 2018).
+//! Homa: messages begin without a grant. Receivers grant the rest to the messages with the fewest
+//! remaining packets, and choose the priorities of everything they receive (SIGCOMM 2018).
 
 mod config;
 mod priorities;
@@ -24,35 +24,35 @@ use sender::Sender;
 /// Homa on the packet network.
 pub type Homa = PacketFabric<Hosts>;
 
-/// Rank of grants and whatever else has no data.
+/// Rank of grants and of all other packets without data.
 const CONTROL_RANK: u32 = 0;
-/// Rank of requests, which are as short.
+/// Rank of requests, which are as short as grants.
 const REQUEST_RANK: u32 = 0;
 
-/// Times and limits, the same for all messages.
+/// Times and limits, equal for all messages.
 #[derive(Clone, Copy, Debug)]
 struct Rules {
     buffer_bytes: u64,
     priorities: u32,
     payload: u64,
-    /// Packets of RTTbytes.
+    /// Number of packets of RTTbytes.
     unscheduled: u32,
     overcommitment: Option<u32>,
     resend: Ps,
-    /// Data after which a message alone goes at a steady pace.
+    /// Data bytes after which a message alone proceeds at a steady pace.
     ramp: Bytes,
 }
 
 /// The transport.
 pub struct Hosts {
     rules: Rules,
-    /// Messages that have something to send, by their sender.
+    /// Messages with data to send, by their sender.
     senders: Turns,
     /// Messages that want grants, by their receiver.
     granting: Vec<Ranked>,
-    /// Packets that every receiver has granted and not got.
+    /// By receiver: number of packets that were granted and have not arrived.
     outstanding: Vec<u32>,
-    /// Those that are granted now; kept for its memory.
+    /// The messages that are granted now; reused to avoid reallocation.
     active: Vec<(Rank, FlowId)>,
     priorities: Vec<Priorities>,
     messages_started: u64,
@@ -61,29 +61,30 @@ pub struct Hosts {
 /// Both ends of a message.
 #[derive(Debug, Default)]
 pub struct Ends {
-    /// Age: decides between equals.
+    /// The message's age, which breaks ties.
     order: u64,
-    /// It answers a request.
+    /// True if it answers a request.
     response: bool,
     sender: Sender,
     receiver: Receiver,
     deadlines: Deadlines,
 }
 
-/// What a packet says.
+/// The header of a packet.
 #[derive(Clone, Copy, Debug)]
 pub enum Header {
-    /// The packet of this position.
+    /// The packet at this position.
     Data(u32),
-    /// GRANT: all before this may be sent, those that were not granted before at this rank.
+    /// GRANT: all packets before the first number may be sent; newly granted ones have the second
+    /// number as rank.
     Grant(u32, u32),
-    /// RESEND: these, up to the second, are missing.
+    /// RESEND: the packets from the first up to the second number are missing.
     Resend(u32, u32),
-    /// BUSY: they will come, or what was asked for is under way.
+    /// BUSY: the packets will come, or the requested data is in flight.
     Busy,
-    /// RESEND of the response: has the message come?
+    /// RESEND of the response: asks whether the message has arrived.
     Ask,
-    /// The response to a message of data: it has.
+    /// The response to a message of data: it has arrived.
     Response,
 }
 
@@ -98,7 +99,7 @@ impl Hosts {
         net.send(flow, Outgoing { from, data_bytes: 0, rank: CONTROL_RANK, header });
     }
 
-    /// Sets when an end of a message is to be looked at.
+    /// Sets the time at which an end of a message must be checked.
     fn arm(net: &mut Net<'_, Hosts>, flow: FlowId, end: End, at: Ps) {
         let deadline = net.flow_mut(flow).state.deadlines.set(end, at);
         net.arm(flow, deadline);
@@ -116,7 +117,7 @@ impl Transport for Hosts {
         let path = Path::of::<Hosts>(config, layout);
         let payload = path.data.0 / u64::from(path.packets);
         let unscheduled = unscheduled_packets(config, &path);
-        // With less than the path holds it goes by bursts, and no step of it is like the next.
+        // With less data than the path holds it is sent in bursts, whose steps differ.
         let steady = if unscheduled < path.packets { u32::MAX } else { 2 * unscheduled };
         let nodes = usize::from(layout.nodes());
         let priorities = Priorities::new(own);

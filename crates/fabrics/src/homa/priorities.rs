@@ -1,32 +1,31 @@
-//! Which priorities are for data that nobody asked for, and for messages of which size
-//! (section 3.4).
+//! The priorities for unscheduled data, and the message sizes that each is for (section 3.4).
 
 use super::HomaConfig;
 
-/// Buckets of sizes for each doubling.
+/// Number of buckets of sizes per doubling.
 const BUCKETS_PER_DOUBLING: usize = 8;
-/// Sizes up to 2^32 bytes.
+/// Number of buckets, for sizes up to 2^32 bytes.
 const BUCKETS: usize = 32 * BUCKETS_PER_DOUBLING;
 
-/// What one receiver has seen of late, and what it makes of it: rank 0 leaves first.
+/// The recent sizes at one receiver, and the priorities that follow; rank 0 leaves first.
 #[derive(Clone, Debug)]
 pub(super) struct Priorities {
     ranks: u32,
-    /// How many ranks are for unscheduled data, where that is given.
+    /// Number of ranks for unscheduled data, if it is configured.
     unscheduled_given: Option<u32>,
     /// Unscheduled bytes by the size of their message, and all bytes.
     unscheduled: Vec<u64>,
     total_bytes: u64,
     seen: u32,
     next_choice: u32,
-    /// Messages between two choices, once a receiver has seen as many.
+    /// Number of messages between two choices, once a receiver has seen as many.
     between: u32,
     /// The first bucket past each unscheduled rank but the last.
     cutoffs: Vec<usize>,
 }
 
 fn bucket(bytes: u64) -> usize {
-    // Below the first full doubling every size has its own.
+    // Below the first full doubling every size has its own bucket.
     let bytes = bytes.clamp(1, u64::from(u32::MAX)) as usize;
     if bytes < BUCKETS_PER_DOUBLING {
         return bytes;
@@ -52,30 +51,30 @@ impl Priorities {
         new
     }
 
-    /// How many ranks, the first ones, are for unscheduled data.
+    /// Number of ranks, from the first, for unscheduled data.
     pub(super) fn unscheduled_ranks(&self) -> u32 {
         self.cutoffs.len() as u32 + 1
     }
 
-    /// How many ranks there are for scheduled data: all others, or the last when there is one.
+    /// Number of ranks for scheduled data: all others, or the last one if there is only one.
     pub(super) fn scheduled_ranks(&self) -> u32 {
         (self.ranks - self.unscheduled_ranks()).max(1)
     }
 
-    /// The rank of what a message of this size sends without being asked.
+    /// The rank of the data that a message of this size sends without a grant.
     pub(super) fn unscheduled(&self, bytes: u64) -> u32 {
         let bucket = bucket(bytes);
         self.cutoffs.iter().take_while(|&&cutoff| bucket >= cutoff).count() as u32
     }
 
-    /// The rank of what is asked for of the message at this place of so many: the lowest ones are
-    /// used first, so that a shorter one finds a higher one free.
+    /// The rank of granted data of the message at this place among `of`. The lowest ranks are used
+    /// first, so that a shorter message finds a higher one free.
     pub(super) fn scheduled(&self, place: u32, of: u32) -> u32 {
         let used = of.min(self.scheduled_ranks());
         self.ranks - used + place.min(used - 1)
     }
 
-    /// A message has begun to come.
+    /// Counts a message that has begun to arrive.
     pub(super) fn see(&mut self, bytes: u64, unscheduled_bytes: u64) {
         self.unscheduled[bucket(bytes)] += unscheduled_bytes;
         self.total_bytes += bytes;
@@ -88,14 +87,15 @@ impl Priorities {
             self.next_choice = (self.next_choice * 2).min(self.between);
             return;
         }
-        // What is older counts for half.
+        // Older messages count for half.
         self.seen = 0;
         self.total_bytes /= 2;
         self.unscheduled.iter_mut().for_each(|bytes| *bytes /= 2);
     }
 
-    /// As large a share of the ranks is for unscheduled data as that has of all bytes; each carries
-    /// as much of it as the others. Before anything came, all of it goes first.
+    /// Chooses the cutoffs. The share of ranks for unscheduled data equals its share of all bytes,
+    /// and each rank carries an equal part of it. Before any message arrived, all unscheduled data
+    /// has the first rank.
     fn choose(&mut self) {
         let bytes: u64 = self.unscheduled.iter().sum();
         let share = bytes as f64 / self.total_bytes.max(1) as f64;
@@ -143,7 +143,7 @@ mod tests {
         let mut priorities = of(8, None);
         let unscheduled = |bytes: u64| bytes.min(16_000);
         let mut carried = [0; 8];
-        // Sizes up to 30,000 B, each as likely as any other.
+        // Sizes up to 30,000 B are equally likely.
         let sizes = || (0..1_024 * 8).map(|n| 1 + n * 7_919 % 30_000);
         sizes().for_each(|bytes| priorities.see(bytes, unscheduled(bytes)));
         let share = sizes().map(unscheduled).sum::<u64>() as f64 / sizes().sum::<u64>() as f64;
@@ -154,10 +154,10 @@ mod tests {
         }
         let mean = carried.iter().sum::<u64>() as f64 / ranks as f64;
         for &bytes in &carried[..ranks] {
-            // To a bucket, the largest of which has half of it.
+            // The cutoffs are exact to a bucket, the largest of which has half of a rank's bytes.
             assert!((bytes as f64 / mean - 1.0).abs() < 0.5, "{carried:?}");
         }
-        // The shortest go first, the longest last.
+        // The shortest messages go first, the longest last.
         assert_eq!(
             (priorities.unscheduled(1), priorities.unscheduled(1 << 30) as usize),
             (0, ranks - 1)
@@ -170,7 +170,7 @@ mod tests {
         let places = |of| (0..of).map(|place| priorities.scheduled(place, of)).collect::<Vec<_>>();
         assert_eq!((places(1), places(2), places(3)), (vec![7], vec![6, 7], vec![5, 6, 7]));
         assert_eq!(places(5), [5, 6, 7, 7, 7]);
-        // With one rank for all there is nothing to choose.
+        // With a single rank there is no choice.
         let one = of(1, None);
         assert_eq!((one.unscheduled(9), one.scheduled(0, 3), one.scheduled(2, 3)), (0, 0, 0));
     }

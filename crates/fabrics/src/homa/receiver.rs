@@ -1,4 +1,4 @@
-//! The receiver of a message, and whom a host grants.
+//! The receiver of a message, and the grants of a host.
 
 use ethermem_frames::{End, FlowId, Net, Purpose, Rank, Received};
 use ethermem_units::Ps;
@@ -12,11 +12,11 @@ pub(super) struct Receiver {
     packets: u32,
     received: Received,
     known: bool,
-    /// All before this may be sent.
+    /// All packets before this one may be sent.
     granted: u32,
-    /// Under what the message waits for grants.
+    /// The rank with which the message waits for grants.
     ranked: Option<Rank>,
-    /// When something last came, or was granted.
+    /// The time at which a packet last arrived or was granted.
     active: Ps,
 }
 
@@ -31,7 +31,7 @@ impl Receiver {
         self.received.count() == self.packets
     }
 
-    /// The first packets in a row that were granted and have not come.
+    /// The first consecutive packets that were granted and have not arrived.
     fn missing(&self) -> (u32, u32) {
         let from = self.received.first_missing();
         let mut end = from;
@@ -49,7 +49,7 @@ impl Hosts {
         (flow.bytes.saturating_sub(come) as u32, flow.state.order)
     }
 
-    /// A receiver learns of a message.
+    /// Handles the first news of a message at its receiver.
     fn learn(&mut self, net: &mut Net<'_, Hosts>, id: FlowId) {
         let flow = net.flow_mut(id);
         let (node, bytes) = (flow.destination, flow.bytes);
@@ -64,11 +64,11 @@ impl Hosts {
         self.priorities[usize::from(node)].see(bytes, unscheduled);
     }
 
-    /// Grants to the messages with the least to go, as many as are overcommitted to, a round trip
-    /// of data ahead each. One that was granted all makes room for another, but no more than one
-    /// does so at a time: else an incast of messages of two round trips would be granted at once.
-    /// What is new gets its whole round trip at one priority: in parts, the later ones would pass
-    /// the earlier ones, and those of older messages.
+    /// Grants to the messages with the fewest remaining packets, as many as the overcommitment,
+    /// each a round trip of data ahead. A fully granted message makes room for another, but only
+    /// one at a time: otherwise an incast of messages of two round trips would be granted at once.
+    /// A new message gets its whole round trip at one priority. In parts, its later packets would
+    /// overtake its earlier ones, and packets of older messages.
     fn grant(&mut self, net: &mut Net<'_, Hosts>, node: NodeIndex) {
         let at = usize::from(node);
         let degree = self.rules.overcommitment.unwrap_or(self.priorities[at].scheduled_ranks());
@@ -98,7 +98,7 @@ impl Hosts {
                 let level = self.priorities[at].scheduled(place, of);
                 Self::control(net, id, End::Destination, Header::Grant(end, level));
             }
-            // The places of those that need no more are for others.
+            // The places of fully granted messages are free for others.
             if !whole {
                 break;
             }
@@ -146,14 +146,14 @@ impl Hosts {
         let (purpose, response) = (flow.purpose, flow.state.response);
         net.deliver(id);
         match purpose {
-            // Who answers forgets what it has sent, and is not told that it came.
+            // The answering end forgets what it has sent, and is not told of its arrival.
             Purpose::Data if response => self.finish(net, id),
             Purpose::Data => Self::control(net, id, End::Destination, Header::Response),
             Purpose::Request { .. } => {}
         }
     }
 
-    /// The sender has heard nothing for long.
+    /// Handles a query of a sender that has received nothing for long.
     pub(super) fn on_ask(&mut self, net: &mut Net<'_, Hosts>, id: FlowId) {
         let receiver = &net.flow(id).state.receiver;
         let header = if receiver.done() {
@@ -171,7 +171,7 @@ impl Hosts {
         net.flow_mut(id).state.receiver.active = now;
     }
 
-    /// The time of a receiver is over: where what was granted does not come, it asks for it again.
+    /// Handles the timeout of a receiver: granted packets that did not arrive are requested again.
     pub(super) fn ask_again(&mut self, net: &mut Net<'_, Hosts>, id: FlowId) {
         let (now, resend) = (net.now(), self.rules.resend);
         let receiver = &mut net.flow_mut(id).state.receiver;

@@ -1,4 +1,4 @@
-//! The sender of a message, and how a host chooses among those that have something to send.
+//! The sender of a message, and a host's choice among messages with data to send.
 
 use std::collections::VecDeque;
 
@@ -11,20 +11,20 @@ use super::{Header, Hosts, REQUEST_RANK};
 /// The sender of one message.
 #[derive(Debug, Default)]
 pub(super) struct Sender {
-    /// All before this were sent.
+    /// All packets before this one were sent.
     next: u32,
-    /// All before this may be.
+    /// All packets before this one may be sent.
     pub(super) granted: u32,
-    /// How many nobody had to ask for, and the ranks of those and the others.
+    /// Number of packets that need no grant, and the ranks of these and of the other packets.
     unscheduled: u32,
     ranks: (u32, u32),
-    /// What is asked for once more.
+    /// Packets to be retransmitted.
     again: VecDeque<u32>,
-    /// Under what the message waits for its host's turn.
+    /// The rank with which the message waits for its host's turn.
     enlisted: Option<Rank>,
-    /// When it was last sent or heard of.
+    /// The time at which it was last sent or heard of.
     active: Ps,
-    /// Nothing more is to be done.
+    /// True if no work is left.
     done: bool,
 }
 
@@ -64,7 +64,7 @@ impl Sender {
 }
 
 impl Hosts {
-    /// A message has something to send: it waits for its host's turn, by what it has to go.
+    /// Queues a message with data to send for its host's turn, by its remaining packets.
     pub(super) fn enlist(&mut self, net: &mut Net<'_, Hosts>, id: FlowId) {
         let payload = self.rules.payload;
         let flow = net.flow_mut(id);
@@ -78,7 +78,7 @@ impl Hosts {
         self.senders.insert(flow.source, rank, id);
     }
 
-    /// Sends of the message with the least to go, as long as the link is free.
+    /// Sends packets of the message with the fewest remaining ones, while the link is free.
     pub(super) fn transmit(&mut self, net: &mut Net<'_, Hosts>, node: NodeIndex) {
         while let Some(id) = self.senders.next(net, node) {
             let now = net.now();
@@ -114,7 +114,8 @@ impl Hosts {
         self.transmit(net, node);
     }
 
-    /// The receiver misses these packets. What was not sent yet it has to wait for.
+    /// Handles a request for missing packets. The receiver must wait for packets that were not sent
+    /// yet.
     pub(super) fn on_resend(&mut self, net: &mut Net<'_, Hosts>, id: FlowId, from: u32, end: u32) {
         let now = net.now();
         let flow = net.flow_mut(id);
@@ -124,7 +125,7 @@ impl Hosts {
             return;
         }
         sender.active = now;
-        // The grant may be what was lost.
+        // The grant itself may have been lost.
         sender.granted = sender.granted.max(end);
         let sent = from..end.min(sender.next);
         if sent.is_empty() || !sender.again.is_empty() {
@@ -136,7 +137,7 @@ impl Hosts {
         self.transmit(net, node);
     }
 
-    /// All has come, and the receiver says so, or needs not.
+    /// Ends a message whose packets have all arrived, as the receiver reported or need not report.
     pub(super) fn finish(&mut self, net: &mut Net<'_, Hosts>, id: FlowId) {
         let flow = net.flow_mut(id);
         let node = flow.source;
@@ -155,7 +156,7 @@ impl Hosts {
         net.flow_mut(id).state.sender.active = now;
     }
 
-    /// The time of a sender is over: where it hears nothing, it asks.
+    /// Handles the timeout of a sender: if it has heard nothing, it queries the receiver.
     pub(super) fn ask(&mut self, net: &mut Net<'_, Hosts>, id: FlowId) {
         let (now, resend) = (net.now(), self.rules.resend);
         let flow = net.flow_mut(id);
@@ -174,7 +175,7 @@ impl Hosts {
         net.count_again(0, 1);
     }
 
-    /// Sends a request, which is short, once more or for the first time.
+    /// Sends a request, which is short, for the first time or again.
     pub(super) fn request(net: &mut Net<'_, Hosts>, id: FlowId) {
         let header = Header::Data(0);
         let from = End::Source;

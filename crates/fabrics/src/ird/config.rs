@@ -8,16 +8,16 @@ use ethermem_workload::InputError;
 
 use crate::Framing;
 
-/// What a window may be: from a frame's worth to what no link holds.
+/// Bounds of a window in bytes: from one frame to more than any link holds.
 const WINDOW_BYTES: (u64, u64) = (64, 1_000_000_000);
 
 /// Parameters of `fabric.kind = "ird"`.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct IrdConfig {
-    /// What messages and credits are put into.
+    /// The framing of messages and credits.
     pub framing: Framing,
-    /// Data that a receiver may have called for and not got, as the line counts it; `None` for a
-    /// round trip of it.
+    /// Maximum data that a receiver has requested and not received, as counted on the line; `None`
+    /// for a round trip of it.
     pub window: Option<Bytes>,
 }
 

@@ -1,18 +1,17 @@
 //! Idealised receiver-driven transport (EDM, section 4.3).
 //!
-//! A receiver knows of a message for it the moment it is asked for, and gives credit, a frame's
-//! worth at a time, to the one with the fewest bytes left. Credits are paced by what the data they
-//! call for takes of the receiver's link, and no more than a window of it is ever outstanding, so
-//! that data never over-commits the link. A sender answers one receiver at a time: credits of
-//! others wait with it, and what their receivers set aside for them stays empty. A read's credit
-//! is its request, for the receiver of the data is who asks.
+//! A receiver knows of its messages at once when they are submitted. It issues credit, one frame's
+//! worth at a time, to the message with the fewest bytes left. Credits are paced by the time that
+//! their data takes on the receiver's link, and at most a window of data is outstanding. So data
+//! never over-commits the link. A sender answers one receiver at a time: credits of other receivers
+//! wait at the sender, and the link time that these receivers reserved stays unused. A read's
+//! credit is its request, for the receiver of the data is the requester.
 
 mod config;
 
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap};
 
-use ethermem_edm::Arbitration;
 use ethermem_engine::FabricConfig;
 use ethermem_engine::engine::{Fabric, Handle, Sim, Violation};
 use ethermem_engine::metrics::FabricStats;
@@ -23,31 +22,31 @@ use ethermem_workload::{Kind, LinkBlocks, Message, NodeIndex};
 use super::framing::{Medium, Size};
 pub use config::IrdConfig;
 
-/// Data of a message on its way to its receiver.
+/// The data of a message on its way to its receiver.
 struct Flow {
     sender: NodeIndex,
     receiver: NodeIndex,
     kind: Kind,
-    /// Place in the order of submission, which decides between equals.
+    /// Its number in the order of submission, which breaks ties.
     order: u64,
-    /// Bytes that no credit was given for.
+    /// Number of bytes without a credit.
     uncredited: u64,
-    /// Bytes that have not come.
+    /// Number of bytes that have not arrived.
     missing: u64,
 }
 
-/// Priority of a message at either end: bytes left, then age.
+/// The rank of a message at either end: bytes left, then age.
 type Rank = (u64, u64);
 
 #[derive(Default)]
 struct Receiver {
-    /// Messages with uncredited bytes.
+    /// Messages with bytes that have no credit.
     waiting: BTreeSet<(Rank, Handle)>,
-    /// When its link has room for data called for now.
+    /// The time at which its link has room for data requested now.
     next_at: Ps,
-    /// Called for and not come.
+    /// Number of blocks requested and not arrived.
     outstanding: Blocks,
-    /// An event will look at it again.
+    /// True if an event will check it again.
     armed: bool,
 }
 
@@ -58,32 +57,32 @@ struct Sender {
     busy: bool,
 }
 
-/// What moves, or has moved.
+/// The events of the fabric.
 #[derive(Clone, Copy)]
 pub enum Event {
     /// A receiver's link has room for more.
     Pace(NodeIndex),
-    /// A credit for so many bytes of a message is at its egress port.
+    /// A credit for bytes of a message is at its egress port.
     CreditAtEgress(Handle, Credit),
-    /// It is at the sender.
+    /// A credit is at the sender.
     CreditAtSender(Handle, Credit),
     /// A sender can hand its transmitter the next frame.
     SenderFree(NodeIndex),
     /// Data of a message is at its egress port.
     DataAtEgress(Handle, u16),
-    /// It is at the receiver.
+    /// Data of a message is at the receiver.
     DataAtReceiver(Handle, u16),
 }
 
-/// Calls for bytes of a message.
+/// A credit, which requests bytes of a message.
 #[derive(Clone, Copy)]
 pub struct Credit {
     bytes: u16,
-    /// Bytes of the message left to call for, these included.
+    /// Number of bytes of the message left to request, including these.
     left: u32,
 }
 
-/// See the module.
+/// The network of the transport.
 pub struct Ird {
     medium: Medium,
     slot: Ps,
@@ -100,7 +99,7 @@ pub struct Ird {
 }
 
 impl Ird {
-    /// Gives the next credit of a receiver, when its link and its window have room.
+    /// Issues the next credit of a receiver, if its link and its window have room.
     fn call(&mut self, sim: &mut Sim<Event>, node: NodeIndex) {
         let receiver = &mut self.receivers[usize::from(node)];
         if receiver.armed || receiver.outstanding >= self.window {
@@ -146,7 +145,7 @@ impl Ird {
         let start = link.send(ready, size.line, size.data);
         sim.leaves(handle, start);
         self.answered_bytes += u64::from(bytes);
-        // The next one follows this one without a gap.
+        // The next frame follows this one without a gap.
         let end = start + self.slot * size.line.0;
         sim.at(end.saturating_sub(self.medium.generate).max(sim.now()), Event::SenderFree(node));
         sim.at(self.medium.after_up(start, size, self.slot), Event::DataAtEgress(handle, bytes));
@@ -206,7 +205,7 @@ impl Fabric for Ird {
             slot,
             memory_access: config.memory_access,
             window,
-            links: Star::new(config, Arbitration::Fair, seed),
+            links: Star::new(config, medium.sharing(config), seed),
             receivers: (0..nodes).map(|_| Receiver::default()).collect(),
             senders: (0..nodes).map(|_| Sender::default()).collect(),
             flows: Vec::new(),

@@ -13,19 +13,20 @@ use super::PullOrder;
 pub struct NdpConfig {
     /// IP and NDP headers of a packet.
     pub header: Bytes,
-    /// Room of a switch port's data queue, in full packets.
+    /// Capacity of a switch port's data queue, in full packets.
     pub queue_packets: u32,
-    /// Room of its header queue; `None` for as much.
+    /// Capacity of its header queue; `None` for the data queue's capacity.
     pub header_queue: Option<Bytes>,
-    /// Headers that are sent for every data packet while both wait.
+    /// Number of headers sent per data packet while both wait.
     pub headers_per_data: u32,
-    /// The chance that a packet without room is trimmed itself, and not the last that waits.
+    /// Probability that an arriving packet without room is trimmed, and not the last waiting one.
     pub trim_arriving: f64,
-    /// Packets that a flow sends unasked; `None` for a bandwidth-delay product and a data queue.
+    /// Number of packets that a flow sends without a pull; `None` for a bandwidth-delay product and
+    /// a data queue.
     pub window_packets_initial: Option<u32>,
-    /// Whose pull goes first.
+    /// The order of pulls.
     pub pull_order: PullOrder,
-    /// Without an answer for so long, a flow sends without a pull.
+    /// Silence after which a flow sends without a pull.
     pub timeout: Ps,
 }
 

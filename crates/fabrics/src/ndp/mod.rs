@@ -1,5 +1,5 @@
-//! NDP: switches with next to no buffer trim packets to their headers, so that receivers know of
-//! all that is sent to them and pull it at the rate of their link (Handley et al., SIGCOMM 2017).
+//! NDP: switches with tiny buffers trim packets to their headers. So receivers know of all packets
+//! sent to them, and pull them at the rate of their link (Handley et al., SIGCOMM 2017).
 
 mod config;
 mod pulls;
@@ -31,7 +31,7 @@ pub struct Hosts {
     window_initial: u32,
     timeout: Ps,
     pulls: Pulls,
-    /// A pull a packet's time, whoever it goes to.
+    /// The pacers: one pull per packet time, whichever flow it is for.
     pacers: Pacers,
 }
 
@@ -40,27 +40,28 @@ pub struct Hosts {
 pub struct Ends {
     sender: Sender,
     received: Received,
-    /// Pulls that were sent.
+    /// Number of pulls that were sent.
     pulled: u32,
-    /// Pulls that wait for their turn.
+    /// Number of pulls that wait for their turn.
     waiting: u32,
 }
 
-/// What a packet says.
+/// The header of a packet.
 #[derive(Clone, Copy, Debug)]
 pub enum Header {
-    /// The packet of this position.
+    /// The packet at this position.
     Data(u32),
-    /// The packet of this position has come; and so many were pulled, where it is a pull as well.
+    /// The packet at this position has arrived. If it is also a pull, the count of packets pulled
+    /// so far.
     Acknowledgement(u32, Option<u32>),
-    /// Its header has come without the data; and so many were pulled, as above.
+    /// The header of the packet at this position has arrived without data; the count is as above.
     Missing(u32, Option<u32>),
-    /// So many were pulled by now.
+    /// A pull: the count of packets pulled so far.
     Pull(u32),
 }
 
 impl Hosts {
-    /// Sends up to so many packets.
+    /// Sends up to `count` packets.
     fn pump(net: &mut Net<'_, Hosts>, id: FlowId, count: u32) {
         for _ in 0..count {
             let Some((position, again)) = net.flow_mut(id).state.sender.take() else { return };
@@ -82,7 +83,7 @@ impl Hosts {
         net.send(id, Outgoing { from: End::Destination, data_bytes: 0, rank: 0, header });
     }
 
-    /// A packet of a flow has come, or its header has.
+    /// Handles the arrival of a packet or of its header.
     fn on_data(&mut self, net: &mut Net<'_, Hosts>, id: FlowId, position: u32, trimmed: bool) {
         let flow = net.flow_mut(id);
         let (node, purpose, packets) = (flow.destination, flow.purpose, flow.packets);
@@ -91,13 +92,13 @@ impl Hosts {
         let complete = received.count() == packets;
         if completes {
             net.deliver(id);
-            // What waits would find nothing more to send.
+            // The waiting pulls would find no packet to send.
             if std::mem::take(&mut net.flow_mut(id).state.waiting) > 0 {
                 self.pulls.remove(node, id);
             }
         }
         if purpose != Purpose::Data {
-            // The response answers it.
+            // The response answers the request.
             return;
         }
         let pull = if complete { None } else { self.pull_or_wait(net, node, id) };
@@ -109,7 +110,7 @@ impl Hosts {
         Self::answer(net, id, header);
     }
 
-    /// A pull of this flow, when none waits and one may go now.
+    /// A pull for this flow, if no pull waits and one may be sent now; otherwise the pull waits.
     fn pull_or_wait(
         &mut self,
         net: &mut Net<'_, Hosts>,
@@ -127,8 +128,8 @@ impl Hosts {
         None
     }
 
-    /// The pull that a flow is sent now. It takes of the receiver's time what a packet of the
-    /// flow does of its link.
+    /// The pull that is sent to a flow now. It occupies the receiver as long as a packet of the
+    /// flow occupies its link.
     fn pull(&mut self, net: &mut Net<'_, Hosts>, node: NodeIndex, id: FlowId) -> u32 {
         let (now, line) = (net.now(), net.line(net.data_bytes(id, 0)));
         self.pacers.take(node, now, line);
@@ -137,14 +138,14 @@ impl Hosts {
         state.pulled
     }
 
-    /// The pulls of an answer, or of a packet of their own, let packets go.
+    /// Lets packets go by a pull, which came with an answer or alone.
     fn on_pull(net: &mut Net<'_, Hosts>, id: FlowId, pulled: Option<u32>) {
         let Some(count) = pulled else { return };
         let new = net.flow_mut(id).state.sender.pull(count);
         Self::pump(net, id, new);
     }
 
-    /// Something has come back to the source of a flow that waits for it.
+    /// Handles an answer at the source of a flow that waits for it.
     fn on_answer(&mut self, net: &mut Net<'_, Hosts>, id: FlowId, packet: &Packet<Header>) {
         let sender = &mut net.flow_mut(id).state.sender;
         if sender.done() {
@@ -211,7 +212,7 @@ impl Transport for Hosts {
     }
 
     fn queue(&self, kind: PortKind, seed: u64) -> TrimmingQueue {
-        // A host's interface has the host's memory behind it, and control packets go first.
+        // A host's interface is backed by the host's memory, and control packets go first.
         let limits = if kind == PortKind::HostUp {
             let (data_bytes, header_bytes) = (u64::MAX, u64::MAX);
             Limits { data_bytes, header_bytes, headers_per_data: u32::MAX, ..self.limits }
@@ -255,7 +256,7 @@ impl Transport for Hosts {
         }
         Self::answer(net, id, Header::Pull(count));
         if !self.pulls.is_empty(node) {
-            // Not now: it is woken when its link has had room for this one.
+            // The next pull waits: the node is woken when its link has had room for this one.
             let _ = self.pacers.ready(net, node);
         }
     }

@@ -5,16 +5,16 @@ use std::collections::VecDeque;
 use ethermem_frames::FlowId;
 use ethermem_workload::NodeIndex;
 
-/// Whose turn it is where several flows wait for pulls.
+/// The order in which several flows get their pulls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PullOrder {
-    /// One flow after the other.
+    /// Flows take turns.
     Fair,
-    /// The flow that misses the fewest packets.
+    /// The flow with the fewest missing packets goes first.
     FewestMissing,
 }
 
-/// Every receiver's flows that wait for pulls, each once; how many it keeps itself.
+/// Every receiver's flows that wait for pulls, each once; a flow keeps its number of pulls itself.
 #[derive(Debug)]
 pub(super) struct Pulls {
     order: PullOrder,
@@ -26,12 +26,12 @@ impl Pulls {
         Pulls { order, nodes: vec![VecDeque::new(); usize::from(nodes)] }
     }
 
-    /// A flow waits for its first pull, or for one more after its turn.
+    /// Adds a flow that waits for its first pull, or for one more after its turn.
     pub(super) fn push(&mut self, node: NodeIndex, flow: FlowId) {
         self.nodes[usize::from(node)].push_back(flow);
     }
 
-    /// Takes the flow whose turn it is; `missing` says how many packets it misses.
+    /// Takes the next flow; `missing` returns the number of its missing packets.
     pub(super) fn pop(
         &mut self,
         node: NodeIndex,
@@ -48,7 +48,7 @@ impl Pulls {
         }
     }
 
-    /// A flow waits for none any more.
+    /// Removes a flow that waits for no pull any more.
     pub(super) fn remove(&mut self, node: NodeIndex, flow: FlowId) {
         self.nodes[usize::from(node)].retain(|&waiting| waiting != flow);
     }

@@ -1,5 +1,5 @@
-//! A port's two queues: data, trimmed to its header where it finds no room, and headers and
-//! control packets before it (section 3.1).
+//! The two queues of a port (section 3.1). Data packets without room are trimmed to their headers;
+//! headers and control packets are sent before data.
 
 use std::collections::VecDeque;
 
@@ -10,22 +10,23 @@ use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
 use super::Header;
 
-/// What the queues of a port have room for, and how they share its link.
+/// The capacities of a port's queues, and their shares of its link.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Limits {
-    /// Most bytes of data packets that wait.
+    /// Maximum bytes of waiting data packets.
     pub data_bytes: u64,
-    /// Most bytes of headers and control packets that wait.
+    /// Maximum bytes of waiting headers and control packets.
     pub header_bytes: u64,
-    /// Headers that are sent for every data packet while both wait.
+    /// Number of headers sent per data packet while both wait.
     pub headers_per_data: u32,
-    /// The chance that a data packet without room is trimmed itself, and not the last that waits.
+    /// Probability that an arriving data packet without room is trimmed, and not the last waiting
+    /// one.
     pub trim_arriving: f64,
-    /// What is left of a packet that is trimmed.
+    /// The rest of a trimmed packet.
     pub header: Frame,
 }
 
-/// See the module.
+/// The two queues of a port.
 #[derive(Debug)]
 pub struct TrimmingQueue {
     limits: Limits,
@@ -33,14 +34,14 @@ pub struct TrimmingQueue {
     data_bytes: u64,
     headers: VecDeque<PacketId>,
     header_bytes: u64,
-    /// Headers sent in a row while data waited.
+    /// Number of consecutive headers sent while data waited.
     in_row: u32,
     trimmed: Trimmed,
     random: SplitMix64,
 }
 
 impl TrimmingQueue {
-    /// An empty one, whose choices are drawn from `seed`.
+    /// An empty queue, whose choices are drawn from `seed`.
     #[must_use]
     pub fn new(limits: Limits, seed: u64) -> TrimmingQueue {
         TrimmingQueue {
@@ -60,7 +61,7 @@ impl TrimmingQueue {
         draw < self.limits.trim_arriving * (1u64 << 53) as f64
     }
 
-    /// The last data packet that waits, when a packet of `line_bytes` has room in its place.
+    /// The last waiting data packet, if a packet of `line_bytes` has room in its place.
     fn makes_room(&self, packets: &Packets<Header>, line_bytes: u64) -> Option<PacketId> {
         let last = *self.data.back()?;
         let left = self.data_bytes - packets[last].frame.line_bytes();
@@ -72,8 +73,8 @@ impl TrimmingQueue {
         packets[id].trim(self.limits.header)
     }
 
-    /// Keeps a packet with the headers. Without room a header turns back, once; a control packet
-    /// is lost.
+    /// Keeps a packet with the headers. Without room a header turns back, once; a control packet is
+    /// lost.
     fn keep_header(&mut self, packets: &mut Packets<Header>, id: PacketId) -> bool {
         let packet = &mut packets[id];
         let line_bytes = packet.frame.line_bytes();
@@ -151,7 +152,7 @@ mod tests {
         dropped: Vec<PacketId>,
     }
 
-    /// Room for three full packets and four headers.
+    /// A queue with room for three full packets and four headers.
     fn case(trim_arriving: f64, headers_per_data: u32) -> Case {
         let header = Frame::of(40);
         let limits = Limits {
@@ -208,7 +209,7 @@ mod tests {
             while case.queue.headers.pop_front().is_some() {}
             case.queue.header_bytes = 0;
         }
-        // Binomial: a standard deviation of 50.
+        // Binomial, with a standard deviation of 50.
         assert!((4_800..5_200).contains(&arriving), "{arriving}");
     }
 

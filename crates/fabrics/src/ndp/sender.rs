@@ -1,4 +1,5 @@
-//! What a source sends: a first window unasked, then a packet a pull (section 3.2).
+//! The order of a source's packets: a first window without pulls, then a packet per pull (section
+//! 3.2).
 
 use std::collections::VecDeque;
 
@@ -9,22 +10,22 @@ use ethermem_frames::Received;
 pub(super) struct Sender {
     packets: u32,
     acked: Received,
-    /// Packets that were never sent begin here.
+    /// The first packet that was never sent.
     next: u32,
-    /// To be sent again, before any other.
+    /// Packets to be retransmitted, before any other.
     again: VecDeque<u32>,
-    /// Sent, and neither acknowledged nor missing as far as is known.
+    /// Number of packets that were sent, and neither acknowledged nor known to be missing.
     in_flight: u32,
-    /// Pulls that are to come for what was answered.
+    /// Number of pulls that are still to come for answered packets.
     expected: u32,
-    /// Pulls that have come, by their own count.
+    /// Number of pulls that have arrived, by their own count.
     pulled: u32,
-    /// It waits for nothing more.
+    /// True if it waits for nothing more.
     done: bool,
 }
 
 impl Sender {
-    /// A flow of `packets` begins.
+    /// Begins a flow of `packets`.
     pub(super) fn reset(&mut self, packets: u32) {
         self.packets = packets;
         self.acked.reset(packets);
@@ -33,7 +34,7 @@ impl Sender {
         self.done = false;
     }
 
-    /// The packet that is sent next, and whether it was sent before.
+    /// The next packet to send, and whether it was sent before.
     #[inline]
     pub(super) fn take(&mut self) -> Option<(u32, bool)> {
         let again = loop {
@@ -50,14 +51,14 @@ impl Sender {
         Some((position, again.is_some()))
     }
 
-    /// A packet has come; true when that was the last.
+    /// Records a packet that has arrived. Returns true if it was the last one.
     #[inline]
     pub(super) fn acknowledge(&mut self, position: u32) -> bool {
         self.answered();
         self.acked.insert(position) && self.acked.count() == self.packets
     }
 
-    /// The header of a packet has come, without its data.
+    /// Records a packet whose header has arrived without its data.
     #[inline]
     pub(super) fn miss(&mut self, position: u32) {
         self.answered();
@@ -69,8 +70,8 @@ impl Sender {
         self.expected += 1;
     }
 
-    /// A packet was sent back. True when another is to be sent without a pull, for none will come:
-    /// nothing is under way and nothing answered waits for one.
+    /// Records a packet that was sent back. Returns true if another must be sent without a pull,
+    /// because no pull will come: no packet is in flight, and no answered packet waits for a pull.
     pub(super) fn returned(&mut self, position: u32) -> bool {
         self.in_flight = self.in_flight.saturating_sub(1);
         self.put_back(position);
@@ -83,7 +84,7 @@ impl Sender {
         }
     }
 
-    /// So many pulls were sent to it by now; gives how many of them are new.
+    /// Records the count of pulls that were sent to it; returns how many of them are new.
     #[inline]
     pub(super) fn pull(&mut self, count: u32) -> u32 {
         let new = count.saturating_sub(self.pulled);
@@ -92,8 +93,8 @@ impl Sender {
         new
     }
 
-    /// Nothing came in time: what is neither acknowledged nor known to be missing is taken for
-    /// lost. Gives how many packets go without a pull, one at least.
+    /// Handles a timeout. Packets that are neither acknowledged nor known to be missing are
+    /// considered lost. Returns how many packets go without a pull, at least one.
     pub(super) fn time_out(&mut self) -> u32 {
         let unknown =
             |&position: &u32| !self.acked.contains(position) && !self.again.contains(&position);
@@ -136,7 +137,7 @@ mod tests {
         sender.miss(2);
         sender.miss(0);
         assert_eq!(sender.take(), Some((2, true)));
-        // It came after all, by another copy.
+        // The packet arrived after all, by another copy.
         assert!(!sender.acknowledge(0));
         assert_eq!(sender.take(), Some((4, false)));
         for position in [1, 3, 4, 2] {
@@ -149,7 +150,7 @@ mod tests {
     #[test]
     fn pulls_are_counted_by_their_receiver() {
         let mut sender = sender(9, 4);
-        // The second is late, or lost.
+        // The second pull is late or lost.
         assert_eq!([1, 3, 2, 3, 4].map(|count| sender.pull(count)), [1, 2, 0, 0, 1]);
     }
 
@@ -173,7 +174,7 @@ mod tests {
         sender.acknowledge(3);
         assert_eq!(sender.time_out(), 2);
         assert_eq!(take(&mut sender, 9), [2, 4, 1, 5]);
-        // All was answered, and the pull was lost.
+        // All packets were answered, and the pull was lost.
         let mut sender = self::sender(3, 1);
         sender.miss(0);
         assert_eq!(sender.time_out(), 1);

@@ -11,17 +11,17 @@ use ethermem_workload::InputError;
 pub struct PfabricConfig {
     /// IP and transport headers of a packet.
     pub header: Bytes,
-    /// Buffer of a port; `None` for two bandwidth-delay products.
+    /// Bytes of a port's buffer; `None` for two bandwidth-delay products.
     pub buffer: Option<Bytes>,
-    /// Window of a new flow; `None` for a bandwidth-delay product.
+    /// Window of a new flow in packets; `None` for a bandwidth-delay product.
     pub window_packets_initial: Option<u32>,
-    /// Largest window; `None` for a quarter more.
+    /// Maximum window in packets; `None` for a quarter more than the initial one.
     pub window_packets_max: Option<u32>,
     /// Retransmission timeout; `None` for three round trips.
     pub timeout: Option<Ps>,
-    /// Timeouts in a row after which a flow only probes.
+    /// Number of consecutive timeouts after which a flow only probes.
     pub probe_after: u32,
-    /// Whether acknowledgements go ahead of all data, or behind it.
+    /// If true, acknowledgements go before all data; if false, behind it.
     pub acknowledgements_first: bool,
 }
 

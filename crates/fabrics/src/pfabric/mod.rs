@@ -1,5 +1,5 @@
-//! pFabric: switches send and keep the packets of the message with least to go; hosts send at line
-//! rate and repair by timeouts (SIGCOMM 2013).
+//! pFabric: switches send and keep the packets of the message with the fewest remaining ones. Hosts
+//! send at line rate and repair losses by timeouts (SIGCOMM 2013).
 
 mod config;
 mod queue;
@@ -27,9 +27,9 @@ pub struct Hosts {
     buffer_bytes: u64,
     acknowledgement_rank: u32,
     timeout: Ps,
-    /// What a memory node takes before it answers a request.
+    /// Time of a memory node before it answers a request.
     memory_access: Ps,
-    /// Data after which a window that began small has reached the path's.
+    /// Data bytes after which a window that began small has reached the path's.
     ramp: Bytes,
 }
 
@@ -40,14 +40,14 @@ pub struct Ends {
     received: Received,
 }
 
-/// What a packet says.
+/// The header of a packet.
 #[derive(Clone, Copy, Debug)]
 pub enum Header {
-    /// The packet of this position.
+    /// The packet at this position.
     Data(u32),
-    /// What has come?
+    /// Asks which packets have arrived.
     Probe,
-    /// All before this position have come, and the packet that is answered.
+    /// All packets before this position have arrived, and the packet that is answered.
     Acknowledgement(u32, Option<u32>),
 }
 
@@ -60,11 +60,11 @@ impl Hosts {
         }
     }
 
-    /// Sends a packet with the priority of what remains of its flow.
+    /// Sends a packet with the priority of its flow's remaining bytes.
     fn send(net: &mut Net<'_, Hosts>, flow: FlowId, data_bytes: u64, header: Header) {
         let rank = match net.flow(flow).purpose {
             Purpose::Request { .. } => 0,
-            // In bytes: whole packets, or the last one alone.
+            // The rank is in bytes: whole packets, or the last one alone.
             Purpose::Data => {
                 let opened = net.flow(flow);
                 let whole = u64::from(opened.state.sender.remaining()) * net.data_bytes(flow, 0);

@@ -3,7 +3,7 @@
 use ethermem_frames::{Discipline, FlowId, PacketId, Packets};
 use ethermem_workload::NodeIndex;
 
-/// Packets of one port, in the order of arrival.
+/// The packets of one port, in the order of arrival.
 #[derive(Clone, Debug)]
 pub struct PriorityQueue {
     limit_bytes: u64,
@@ -33,7 +33,7 @@ impl PriorityQueue {
         gone.id
     }
 
-    /// The place of the least urgent packet, the last to come of several.
+    /// The place of the least urgent packet; of several, the last to arrive.
     fn worst(&self) -> Option<usize> {
         let places = self.waiting.iter().enumerate();
         places.max_by_key(|(place, waiting)| (waiting.rank, *place)).map(|(place, _)| place)
@@ -70,8 +70,8 @@ impl<H> Discipline<H> for PriorityQueue {
     }
 
     fn take(&mut self, _packets: &Packets<H>) -> Option<PacketId> {
-        // The first to come of the most urgent; and of its flow the packet that came first, which
-        // may have been sent when more of the flow remained.
+        // The first arrival of the most urgent packets determines the flow. The flow's first packet
+        // is taken, which may have been sent when more of the flow remained.
         let mut best = *self.waiting.first()?;
         let mut first = 0;
         for (place, waiting) in self.waiting.iter().enumerate().skip(1) {
@@ -99,7 +99,7 @@ mod tests {
         dropped: Vec<PacketId>,
     }
 
-    /// Room for three full frames.
+    /// A queue with room for three full frames.
     fn case() -> Case {
         let queue = PriorityQueue::new(3 * Frame::of(1_500).line_bytes());
         Case { packets: Packets::default(), queue, dropped: Vec::new() }
@@ -136,12 +136,12 @@ mod tests {
         let (longest, _) = case.offer(3, 9_000, 1_500);
         assert!(!case.offer(4, 9_000, 1_500).1);
         assert!(case.dropped.is_empty());
-        // Of equal ones the last to come.
+        // Of equal packets the last to arrive is dropped.
         assert!(case.offer(5, 1_000, 1_500).1);
         assert_eq!(case.dropped, [longest]);
         assert!(case.offer(6, 1_000, 0).1);
         assert_eq!(case.dropped, [longest, long]);
-        // The long one left room for more than the short one.
+        // The long packet left room for more than the short one.
         assert!(case.offer(7, 9_000, 0).1);
         assert_eq!(case.dropped.len(), 2);
     }

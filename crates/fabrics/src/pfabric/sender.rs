@@ -1,14 +1,14 @@
-//! The end host's rate control, of which there is little: a window that starts at a
-//! bandwidth-delay product, and a timeout (section 4.3).
+//! The end host's minimal rate control: a window that starts at a bandwidth-delay product, and a
+//! timeout (section 4.3).
 
 use ethermem_frames::Received;
 
-/// Window and timeout of all flows, with what the network's round trip makes of their defaults.
+/// Window and timeout of all flows; their defaults follow from the network's round trip.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Rules {
     pub(super) window_initial: f64,
     pub(super) window_max: f64,
-    /// Timeouts in a row after which a flow only probes.
+    /// Number of consecutive timeouts after which a flow only probes.
     pub(super) probe_after: u32,
 }
 
@@ -17,7 +17,7 @@ pub(super) struct Rules {
 pub(super) struct Sender {
     packets: u32,
     acked: Received,
-    /// All that is not acknowledged before this was sent since the last timeout.
+    /// All unacknowledged packets before this one were sent since the last timeout.
     next: u32,
     in_flight: u32,
     sent_end: u32,
@@ -26,12 +26,12 @@ pub(super) struct Sender {
     timeouts: u32,
 }
 
-/// What a timeout makes a flow send.
+/// What a flow sends after a timeout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Retry {
-    /// What its window lets go, from the first packet that is missing.
+    /// The packets that its window allows, from the first missing one.
     Data,
-    /// A packet without data, until something answers.
+    /// A packet without data, until an answer arrives.
     Probe,
 }
 
@@ -44,7 +44,7 @@ impl Sender {
         self.threshold = f64::INFINITY;
     }
 
-    /// The next packet that the window lets go, and whether it was sent before.
+    /// The next packet that the window allows, and whether it was sent before.
     #[inline]
     pub(super) fn take(&mut self, rules: &Rules) -> Option<(u32, bool)> {
         if self.in_flight >= self.window as u32 || self.timeouts >= rules.probe_after {
@@ -61,8 +61,8 @@ impl Sender {
         Some((position, again))
     }
 
-    /// All before `before` have come, and the packet `position`, where there is one. True when the
-    /// first that is missing is another than before.
+    /// Processes an acknowledgement of all packets before `before`, and of the packet `position`,
+    /// if there is one. Returns true if the first missing packet has changed.
     #[inline]
     pub(super) fn acknowledge(
         &mut self,
@@ -93,7 +93,7 @@ impl Sender {
         self.window = self.window.min(rules.window_max);
     }
 
-    /// Nothing came in time: all that is out is taken for lost, and slow start begins anew.
+    /// Handles a timeout: all packets in flight are considered lost, and slow start restarts.
     pub(super) fn time_out(&mut self, rules: &Rules) -> Retry {
         self.threshold = (self.window / 2.0).max(2.0);
         self.window = 1.0;
@@ -103,7 +103,7 @@ impl Sender {
         if self.timeouts >= rules.probe_after { Retry::Probe } else { Retry::Data }
     }
 
-    /// Packets that are not acknowledged.
+    /// Number of packets that are not acknowledged.
     #[inline]
     pub(super) fn remaining(&self) -> u32 {
         self.packets - self.acked.count()
@@ -135,7 +135,7 @@ mod tests {
     fn a_lost_packet_holds_its_place_in_the_window_and_others_go_on() {
         let mut sender = sender(20);
         assert_eq!(take_all(&mut sender), [0, 1, 2, 3]);
-        // 0 is lost. The window grows to its most, 5.
+        // Packet 0 is lost. The window grows to its maximum, 5.
         assert!(!sender.acknowledge(0, Some(1), &RULES));
         assert_eq!(take_all(&mut sender), [4, 5]);
         assert!(!sender.acknowledge(0, Some(2), &RULES));
@@ -153,7 +153,7 @@ mod tests {
         assert_eq!(sender.time_out(&RULES), Retry::Data);
         assert_eq!(sender.take(&RULES), Some((0, true)));
         assert_eq!(sender.take(&RULES), None);
-        // 5 had come before the timeout: it was not counted as in flight after it.
+        // 5 had arrived before the timeout, and did not count as in flight after it.
         assert!(!sender.acknowledge(0, Some(5), &RULES));
         assert!(sender.acknowledge(2, Some(0), &RULES));
         assert_eq!(take_all(&mut sender), [2, 4]);

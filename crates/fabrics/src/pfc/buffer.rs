@@ -1,4 +1,4 @@
-//! What a switch keeps of its links: when it pauses one, and the headroom above.
+//! A switch's buffer for its links: the pause thresholds, and the headroom above them.
 
 use ethermem_engine::FabricConfig;
 use ethermem_engine::topology::{Layout, PortKind, Tier};
@@ -7,22 +7,22 @@ use ethermem_units::{BLOCK_PAYLOAD_BYTES, Bytes};
 
 use super::{PAPER_GBPS, PfcConfig};
 
-/// When a switch pauses a link.
+/// The pause threshold of a switch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Thresholds {
-    /// By what it keeps of the link.
+    /// It depends on the bytes kept of the link.
     #[default]
     Static,
-    /// By what is free of the buffer that all its links share, too.
+    /// It also depends on the free part of the buffer that all links of the switch share.
     Dynamic,
 }
 
-/// The static bound of the paper's pause threshold.
+/// The paper's static bound of the pause threshold, in bytes.
 const XOFF_BYTES: f64 = 24_470.0;
-/// A port's part of the buffer of the paper's switch: 12 MB for 32.
+/// A port's part of the buffer of the paper's switch, in bytes: 12 MB for 32 ports.
 const BUFFER_BYTES_A_PORT: f64 = 375_000.0;
 
-/// How many times as fast as a node's a link behind ports of this kind is.
+/// The rate of a link behind ports of this kind, relative to a node's link.
 pub(super) fn faster(layout: &Layout, kind: PortKind) -> f64 {
     layout.slot(PortKind::HostUp).0 as f64 / layout.slot(kind).0 as f64
 }
@@ -49,10 +49,10 @@ pub(super) fn limits(config: &FabricConfig, layout: &Layout, kind: PortKind) -> 
     PauseLimits { threshold, headroom_bytes, drops: pfc.headroom.is_some() }
 }
 
-/// What the links into a switch share: its buffer but their headroom.
+/// Bytes of the buffer that the links into a switch share: all but their headroom.
 ///
 /// # Errors
-/// Says what they take, where nothing is left for a full frame.
+/// A text that says how many bytes the headroom takes, if the rest cannot hold a full frame.
 pub(super) fn shared_bytes(
     config: &FabricConfig,
     layout: &Layout,
@@ -80,10 +80,10 @@ pub(super) fn shared_bytes(
     ))
 }
 
-/// What can still come through a link after a switch has decided to pause it: the frame that
-/// crossed the threshold, one that the pause frame waits for and one that the sender has begun,
-/// as much as the link carries while the pause frame is sent and on its way, and what was on its
-/// way to the switch then.
+/// Bytes that can still arrive through a link after a switch has decided to pause it. They are the
+/// frame that crossed the threshold, one frame that the pause frame waits for, and one that the
+/// sender has begun. Added are the link's bytes while the pause frame is sent and in flight, and
+/// the bytes then in flight to the switch.
 fn headroom(config: &FabricConfig, layout: &Layout, kind: PortKind) -> u64 {
     if let Some(given) = config.of::<PfcConfig>().headroom {
         return (given.0 as f64 * faster(layout, kind)) as u64;
@@ -99,7 +99,7 @@ fn headroom(config: &FabricConfig, layout: &Layout, kind: PortKind) -> u64 {
     3 * full + background + Frame::of(0).line_bytes() + on_the_way
 }
 
-/// What the longest frame takes of a buffer.
+/// Number of bytes of the longest frame in a buffer.
 fn full_frame_bytes(config: &FabricConfig) -> u64 {
     Frame::of(config.packet.mtu.0).line_bytes()
 }

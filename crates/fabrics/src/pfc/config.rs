@@ -8,37 +8,37 @@ use ethermem_workload::InputError;
 
 use super::Thresholds;
 
-/// Parameters of both. Rates and sizes that are `None` scale with the link's rate from what the
-/// paper has at 40 Gb/s.
+/// Parameters of PFC and DCQCN. Rates and sizes that are `None` scale with the link's rate from the
+/// paper's values at 40 Gb/s.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PfcConfig {
     /// IP, UDP, BTH and ICRC of a packet.
     pub header: Bytes,
-    /// When a switch pauses a link.
+    /// The kind of the pause thresholds.
     pub thresholds: Thresholds,
-    /// With static thresholds, what it keeps of a link's packets before it pauses the link.
+    /// Static thresholds: bytes kept of a link's packets above which the switch pauses the link.
     pub xoff: Option<Bytes>,
-    /// What it keeps when the link goes on; `None` for two full frames less.
+    /// Bytes kept at which the link resumes; `None` for two full frames less.
     pub xon: Option<Bytes>,
-    /// With dynamic ones, how much under its threshold the link goes on; `None` for two full
+    /// Dynamic thresholds: bytes below its threshold at which the link resumes; `None` for two full
     /// frames.
     pub xon_offset: Option<Bytes>,
-    /// With dynamic ones, how many times what is free of its buffer it keeps.
+    /// Dynamic thresholds: the multiple of the free buffer that a link may use.
     pub alpha: f64,
-    /// And that buffer, with the headroom of all its links.
+    /// Dynamic thresholds: bytes of the buffer, including the headroom of all its links.
     pub buffer: Option<Bytes>,
-    /// What it has room for over the threshold, and drops what comes past it; `None` for what each
+    /// Bytes of headroom above the threshold, past which packets are dropped; `None` for what each
     /// link needs.
     pub headroom: Option<Bytes>,
-    /// Kmin.
+    /// Kmin: queue in bytes up to which no packet is marked.
     pub ecn_min: Option<Bytes>,
-    /// Kmax.
+    /// Kmax: queue in bytes from which on all packets are marked.
     pub ecn_max: Option<Bytes>,
-    /// Pmax.
+    /// Pmax: probability of a mark just below Kmax.
     pub ecn_chance: f64,
-    /// N: least time between two notifications of a flow.
+    /// N: minimum time between two notifications of a flow.
     pub cnp_interval: Ps,
-    /// g.
+    /// g: weight of a notification in alpha.
     pub gain: f64,
     /// Alpha before the first notification.
     pub alpha_initial: f64,
@@ -46,15 +46,15 @@ pub struct PfcConfig {
     pub alpha_timer: Ps,
     /// Time after which the rate grows.
     pub increase_timer: Ps,
-    /// Bytes after which it grows.
+    /// Number of bytes after which the rate grows.
     pub byte_counter: Option<Bytes>,
-    /// F.
+    /// F: number of increases before the target rate grows.
     pub recovery_stages: u32,
-    /// R_AI, in Mb/s.
+    /// R_AI: step of the additive increase, in Mb/s.
     pub additive_mbps: Option<f64>,
-    /// R_HAI, in Mb/s.
+    /// R_HAI: step of the hyper increase, in Mb/s.
     pub hyper_mbps: Option<f64>,
-    /// Least rate, in Mb/s.
+    /// Minimum rate, in Mb/s.
     pub rate_min_mbps: Option<f64>,
 }
 

@@ -1,40 +1,40 @@
-//! The reaction point of DCQCN: the rate of one flow (SIGCOMM 2015).
+//! The reaction point of DCQCN, which sets the rate of one flow (SIGCOMM 2015).
 //!
-//! Its timers have no events: what they would have done by now is done when the rate is used.
+//! Its timers have no events: their effects are applied when the rate is used.
 
 use ethermem_units::Ps;
 
-/// What all flows of a run have in common. Rates are shares of the link's.
+/// The parameters that all flows of a run share. Rates are shares of the link's rate.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Rules {
     /// Alpha before the first notification.
     pub alpha_initial: f64,
     /// g: weight of a notification in alpha.
     pub gain: f64,
-    /// Alpha decays once in this time without a notification.
+    /// Time without a notification after which alpha decays once.
     pub alpha_timer: Ps,
-    /// The rate grows once in this time.
+    /// Time after which the rate grows once.
     pub increase_timer: Ps,
-    /// And once in so many bytes.
+    /// Number of bytes after which the rate grows once.
     pub byte_counter: u64,
-    /// F: increases, by the timer or by bytes, before the target rate grows.
+    /// F: number of increases, by the timer or by bytes, before the target rate grows.
     pub recovery_stages: u32,
-    /// R_AI.
+    /// R_AI: step of the additive increase.
     pub additive: f64,
-    /// R_HAI.
+    /// R_HAI: step of the hyper increase.
     pub hyper: f64,
-    /// Least rate.
+    /// Minimum rate.
     pub rate_min: f64,
 }
 
-/// The rate of a flow; at the link's until the first notification.
+/// The rate of a flow, which is the link's until the first notification.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Reaction {
     current: f64,
     target: f64,
     alpha: f64,
-    /// When alpha decays next, and when the timer raises the rate next; `None` for a flow that
-    /// was never notified.
+    /// The times of the next decay of alpha and of the timer's next increase; `None` for a flow
+    /// that was never notified.
     timers: Option<(Ps, Ps)>,
     bytes: u64,
     timer_stages: u32,
@@ -56,19 +56,19 @@ impl Default for Reaction {
 }
 
 impl Reaction {
-    /// Of a flow that begins.
+    /// The state of a flow that begins.
     #[must_use]
     pub fn new(rules: &Rules) -> Reaction {
         Reaction { alpha: rules.alpha_initial, ..Reaction::default() }
     }
 
-    /// The rate, as a share of the link's.
+    /// The rate, as a share of the link's rate.
     #[must_use]
     pub fn rate(&self) -> f64 {
         self.current
     }
 
-    /// A congestion notification has come.
+    /// Handles a congestion notification.
     pub fn notified(&mut self, now: Ps, rules: &Rules) {
         self.advance(now, rules);
         self.target = self.current;
@@ -78,7 +78,7 @@ impl Reaction {
         (self.bytes, self.timer_stages, self.byte_stages) = (0, 0, 0);
     }
 
-    /// A packet of so many bytes is sent.
+    /// Records a sent packet of this many bytes.
     #[inline]
     pub fn sent(&mut self, bytes: u64, now: Ps, rules: &Rules) {
         if self.timers.is_none() {
@@ -93,7 +93,7 @@ impl Reaction {
         }
     }
 
-    /// What the timers did until now.
+    /// Applies the effects of the timers until now.
     fn advance(&mut self, now: Ps, rules: &Rules) {
         let Some((mut decay, mut raise)) = self.timers else { return };
         while decay <= now {
@@ -157,7 +157,7 @@ mod tests {
             flow.notified(Ps(2_500), &RULES);
         }
         assert_eq!(flow.rate(), 0.01);
-        // A flow that is told to expect less congestion is cut by less.
+        // A flow with a lower initial alpha is cut by less.
         let rules = Rules { alpha_initial: 0.5, ..RULES };
         let mut flow = Reaction::new(&rules);
         flow.notified(Ps(0), &rules);
@@ -171,16 +171,16 @@ mod tests {
             flow.notified(Ps(0), &RULES);
         }
         assert_eq!((flow.rate(), flow.target), (0.25, 0.5));
-        // Four timers: half of the way to the target each.
+        // Four timer increases: each goes half of the way to the target.
         flow.sent(0, Ps(4 * 1_500), &RULES);
         assert_eq!((flow.rate(), flow.target), (0.5 - 0.25 / 16.0, 0.5));
-        // The fifth adds to the target, and so do bytes up to the fifth stage of theirs.
+        // The fifth adds to the target, as do bytes up to their fifth stage.
         flow.sent(0, Ps(5 * 1_500), &RULES);
         assert_eq!(flow.target, 0.501);
         flow.sent(0, Ps(6 * 1_500), &RULES);
         flow.sent(50_000, Ps(6 * 1_500), &RULES);
         assert!((flow.target - (0.5 + 7.0 * 0.001)).abs() < 1e-12, "{}", flow.target);
-        // Both are past F.
+        // Both counts are past F.
         flow.sent(10_000, Ps(6 * 1_500), &RULES);
         assert!((flow.target - 0.517).abs() < 1e-12, "{}", flow.target);
         flow.sent(1_000_000, Ps(6 * 1_500), &RULES);

@@ -1,5 +1,5 @@
-//! Lossless Ethernet: priority flow control from hop to hop (IEEE 802.1Qbb), and above it DCQCN
-//! from end to end (SIGCOMM 2015).
+//! Lossless Ethernet: hop-by-hop priority flow control (IEEE 802.1Qbb), with DCQCN from end to end
+//! above it (SIGCOMM 2015).
 
 mod buffer;
 mod config;
@@ -25,10 +25,10 @@ pub use queue::{LosslessQueue, Red};
 /// PFC and DCQCN on the packet network.
 pub type Pfc = PacketFabric<Dcqcn>;
 
-/// The rate of the paper's links.
+/// The rate of the paper's links, in Gb/s.
 const PAPER_GBPS: f64 = 40.0;
-/// What is given for that rate: Kmin, Kmax, the byte counter and R_AI; the last two are ours. Their
-/// sources: the scenario reference.
+/// Values for that rate: Kmin, Kmax, the byte counter and R_AI; the last two are ours. The scenario
+/// reference has their sources.
 const ECN_MIN_BYTES: f64 = 5_000.0;
 const ECN_MAX_BYTES: f64 = 200_000.0;
 const BYTE_COUNTER_BYTES: f64 = 10_000_000.0;
@@ -36,7 +36,7 @@ const ADDITIVE_MBPS: f64 = 40.0;
 const HYPER_MBPS: f64 = 400.0;
 const RATE_MIN_MBPS: f64 = 40.0;
 
-/// The transport: rate-limited senders, no loss to repair.
+/// The transport: rate-limited senders without a repair of losses.
 pub struct Dcqcn {
     rules: Rules,
     cnp_interval: Ps,
@@ -50,24 +50,24 @@ pub struct Ends {
     next: u32,
     reaction: Reaction,
     received: u32,
-    /// No notification before this.
+    /// The time before which no notification is sent.
     notify_after: Ps,
 }
 
-/// What a packet says.
+/// The header of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Header {
     /// Data, or a request.
     Data,
-    /// All has come.
+    /// The whole flow has arrived.
     Acknowledgement,
     /// CNP: a packet was marked.
     Notification,
 }
 
 impl PfcConfig {
-    /// For a link so many times as fast as the paper's; where a threshold is given, so many times
-    /// as fast as a node's.
+    /// The RED parameters of a link whose rate is `faster` times a node's; `scale` is the node's
+    /// rate relative to the paper's. Configured thresholds scale only with `faster`.
     fn red(&self, scale: f64, faster: f64) -> Red {
         let bytes = |given: Option<Bytes>, paper: f64| {
             (given.map_or(paper * scale, |bytes| bytes.0 as f64) * faster) as u64
@@ -99,10 +99,10 @@ impl PfcConfig {
         }
     }
 
-    /// Whether the buffers of a network's switches have room for the headroom of its links.
+    /// Checks that the buffers of a network's switches have room for the headroom of its links.
     ///
     /// # Errors
-    /// Says what the headroom takes.
+    /// A text that says how many bytes the headroom takes.
     pub fn check_buffers(&self, config: &FabricConfig) -> Result<(), String> {
         if self.thresholds == Thresholds::Static {
             return Ok(());
@@ -170,7 +170,7 @@ impl Transport for Dcqcn {
     }
 
     fn queue(&self, kind: PortKind, seed: u64) -> LosslessQueue {
-        // A host's interface is paced, and marks nothing.
+        // A host's interface is paced, and marks no packet.
         if kind == PortKind::HostUp {
             return LosslessQueue::new(Red::NEVER, seed);
         }
@@ -180,7 +180,7 @@ impl Transport for Dcqcn {
     }
 
     fn pause_limits(&self, kind: PortKind) -> Option<PauseLimits> {
-        // Hosts take all that comes.
+        // Hosts accept every packet.
         let limits = || buffer::limits(&self.config, &self.layout, kind);
         (kind != PortKind::HostDown).then(limits)
     }

@@ -1,4 +1,4 @@
-//! The queues of a port that may be paused: RED's marks, nothing dropped, two classes.
+//! The queues of a port that may be paused: marks by RED, no drops, two classes.
 
 use std::collections::VecDeque;
 
@@ -6,19 +6,19 @@ use ethermem_frames::{Discipline, PacketId, Packets, UNPAUSED_RANK};
 use rand_xoshiro::SplitMix64;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
-/// The chance of a mark, by the bytes that a packet finds.
+/// The probability of a mark, by the bytes that a packet finds in the queue.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Red {
-    /// Kmin: up to this none is marked.
+    /// Kmin: queue in bytes up to which no packet is marked.
     pub least_bytes: u64,
-    /// Kmax: from here on all are.
+    /// Kmax: queue in bytes from which on all packets are marked.
     pub most_bytes: u64,
-    /// Pmax: the chance just under Kmax.
+    /// Pmax: the probability just below Kmax.
     pub chance_max: f64,
 }
 
 impl Red {
-    /// A queue that marks nothing.
+    /// Parameters with which no packet is marked.
     pub const NEVER: Red = Red { least_bytes: u64::MAX, most_bytes: u64::MAX, chance_max: 0.0 };
 
     fn chance(&self, queued_bytes: u64) -> f64 {
@@ -33,8 +33,8 @@ impl Red {
     }
 }
 
-/// First in, first out, in two classes: acknowledgements and notifications before data, which
-/// alone is paused and marked.
+/// First in, first out, in two classes. Acknowledgements and notifications go before data; only
+/// data is paused and marked.
 #[derive(Debug)]
 pub struct LosslessQueue {
     red: Red,
@@ -45,7 +45,7 @@ pub struct LosslessQueue {
 }
 
 impl LosslessQueue {
-    /// An empty one, whose marks are drawn from `seed`.
+    /// An empty queue, whose marks are drawn from `seed`.
     #[must_use]
     pub fn new(red: Red, seed: u64) -> LosslessQueue {
         let (control, data) = (VecDeque::new(), VecDeque::new());

@@ -13,26 +13,26 @@ pub struct PhostConfig {
     pub header: Bytes,
     /// Buffer of a switch port.
     pub buffer: Bytes,
-    /// Longest flow that is sent without waiting for tokens.
+    /// Maximum packets of a flow that is sent without tokens.
     pub free_packets: u32,
-    /// Longest flow whose packets go before those of others in the network.
+    /// Maximum packets of a flow whose packets go before others in the network.
     pub short_packets: u32,
-    /// How long a token can be used after it came, in times of a full packet.
+    /// Lifetime of a token after its arrival, in times of a full packet.
     pub token_lifetime_packets: f64,
-    /// Tokens that a flow may have and not have used; `None` for what fills the path.
+    /// Maximum unused tokens of a flow; `None` for a number that fills the path.
     pub tokens_unused_max: Option<u32>,
-    /// How long a flow with so many gets no more, in times of a full packet.
+    /// Time for which a flow with the maximum gets no more, in times of a full packet.
     pub downgrade_packets: f64,
-    /// Whether it gets more as soon as it has used some, and not with the next turn or the end of
-    /// that time.
+    /// If true, the flow gets more as soon as it has used some. If false, it must wait for its next
+    /// turn or the end of that time.
     pub downgrade_ends_with_data: bool,
-    /// From the last token of a flow to those for what has not come; and until a source without
-    /// any answer asks again.
+    /// Time from the last token of a flow to new tokens for missing packets. Also the time after
+    /// which a source without any answer announces the flow again.
     pub timeout: Ps,
-    /// How many times as long it waits for every next answer.
+    /// Factor by which it waits longer for each further answer.
     pub timeout_growth: f64,
-    /// From the first packet of a flow that is sent at once to tokens for what has not come, in
-    /// times of all its packets.
+    /// Time from the first packet of a flow that is sent at once to tokens for its missing packets,
+    /// in times of all its packets.
     pub free_wait_packets: f64,
 }
 

@@ -1,4 +1,4 @@
-//! The destination of a flow, and how a host chooses among those that want tokens.
+//! The destination of a flow, and a host's choice among flows that want tokens.
 
 use ethermem_frames::{End, FlowId, Net, Purpose, Rank, Received};
 use ethermem_units::Ps;
@@ -13,28 +13,28 @@ pub(super) struct Destination {
     packets: u32,
     received: Received,
     known: bool,
-    /// Where the next token's packet is looked for.
+    /// The position at which the search for the next token's packet begins.
     next: u32,
-    /// Tokens given, free ones included.
+    /// Number of tokens issued, including free ones.
     given: u32,
-    /// Tokens up to the last that data came for.
+    /// Number of tokens up to the last one for which data arrived.
     used: u32,
-    /// How many are given before the flow waits for what they call for.
+    /// Number of tokens to issue before the flow waits for their data.
     goal: u32,
-    /// When the last was.
+    /// The time of the last token.
     given_at: Ps,
-    /// Under what the flow waits for its host's tokens.
+    /// The rank with which the flow waits for its host's tokens.
     wanting: Option<Rank>,
 }
 
-/// What a destination may do when its host's turn is its.
+/// The action of a destination at its host's turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Turn {
-    /// Give a token.
+    /// It issues a token.
     Gives,
-    /// The source has not used too many: no more for a while.
+    /// The source has too many unused tokens: it gets no more for a while.
     Downgraded,
-    /// All that is missing has its token.
+    /// Every missing packet has its token.
     Given,
 }
 
@@ -53,7 +53,7 @@ impl Destination {
         self.remaining() == 0
     }
 
-    /// The next token.
+    /// Issues the next token.
     fn token(&mut self, now: Ps) -> Token {
         let mut position = self.received.next_missing(self.next);
         if position >= self.packets {
@@ -75,8 +75,8 @@ impl Destination {
         }
     }
 
-    /// Its time is over: one more token for a source that was downgraded, one for each packet that
-    /// is missing where all were given.
+    /// Handles its timeout: a downgraded source gets one more token; if all were issued, each
+    /// missing packet gets one.
     fn relax(&mut self, rules: &Rules) {
         match self.turn(rules) {
             Turn::Given => {
@@ -89,8 +89,8 @@ impl Destination {
 }
 
 impl Hosts {
-    /// A destination learns of a flow, by its announcement or by its first data; what is free from
-    /// `first` on is still to come.
+    /// Handles the first news of a flow: its announcement or its first data. Free packets from
+    /// `first` on are still to come.
     fn learn(&mut self, net: &mut Net<'_, Hosts>, id: FlowId, first: u32) {
         let flow = net.flow_mut(id);
         let (node, packets) = (flow.destination, flow.packets);
@@ -99,18 +99,18 @@ impl Hosts {
             self.rank(net, id);
             return self.call(net, node);
         }
-        // All of it was free, and takes the link that tokens would call others to.
+        // The whole flow was free, and occupies the link that tokens would use for other flows.
         (flow.state.destination.given, flow.state.destination.used) = (packets, 0);
         let line = (first..packets).map(|position| net.line(net.data_bytes(id, position))).sum();
         let now = net.now();
         self.receivers.take(node, now, line);
         let at = now + self.rules.free_wait * u64::from(packets);
         Self::arm(net, id, End::Destination, at);
-        // A host that slept until a downgrade is over is awake, and looks at all flows next.
+        // A host that slept until the end of a downgrade is awake, and examines all flows next.
         self.call(net, node);
     }
 
-    /// A flow wants a token.
+    /// Registers a flow that wants a token.
     fn rank(&mut self, net: &mut Net<'_, Hosts>, id: FlowId) {
         let flow = net.flow_mut(id);
         let rank = (flow.state.destination.remaining(), flow.state.order);
@@ -118,7 +118,8 @@ impl Hosts {
         self.receivers.insert(flow.destination, rank, id);
     }
 
-    /// Gives a token to the flow with the least to go, once the link has room for its packet.
+    /// Issues a token to the flow with the fewest remaining packets, once the link has room for its
+    /// packet.
     pub(super) fn call(&mut self, net: &mut Net<'_, Hosts>, node: NodeIndex) {
         while let Some(id) = self.receivers.next(net, node) {
             let now = net.now();
@@ -126,7 +127,7 @@ impl Hosts {
             if let Some(rank) = destination.wanting.take() {
                 self.receivers.remove(node, rank, id);
             }
-            // Not before its turn comes again: until then its data may.
+            // The check waits for its next turn: its data may arrive until then.
             if destination.turn(&self.rules) == Turn::Downgraded {
                 let at = destination.given_at + self.rules.downgrade;
                 Self::arm(net, id, End::Destination, at.max(now));
@@ -148,7 +149,7 @@ impl Hosts {
     pub(super) fn on_announcement(&mut self, net: &mut Net<'_, Hosts>, id: FlowId) {
         let destination = &net.flow(id).state.destination;
         if destination.done() {
-            // Its acknowledgement was lost, or is under way.
+            // The acknowledgement was lost, or is in flight.
             Self::control(net, id, End::Destination, Header::Acknowledgement);
         } else if !destination.known {
             self.learn(net, id, 0);
@@ -167,7 +168,7 @@ impl Hosts {
         if destination.done() {
             return;
         }
-        // What comes alone and whole needs no token.
+        // A flow of one packet is complete on arrival and needs no token.
         if packets > 1 && !destination.known {
             self.learn(net, id, 1);
         }
@@ -198,12 +199,12 @@ impl Hosts {
         }
     }
 
-    /// The time of a destination is over.
+    /// Handles the timeout of a destination.
     pub(super) fn want_again(&mut self, net: &mut Net<'_, Hosts>, id: FlowId) {
         let flow = net.flow_mut(id);
         let node = flow.destination;
         let destination = &mut flow.state.destination;
-        // Else it used its tokens meanwhile, and now its host looks at it.
+        // Otherwise it used its tokens meanwhile, and its host examines it now.
         if destination.wanting.is_none() {
             let given = destination.turn(&self.rules) == Turn::Given;
             destination.relax(&self.rules);

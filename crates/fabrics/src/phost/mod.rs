@@ -1,5 +1,5 @@
-//! pHost: receivers give tokens to the flow with the least to go, senders spend them on the flow
-//! with the least to go, and switches are commodity (CoNEXT 2015).
+//! pHost: receivers issue tokens to the flow with the fewest remaining packets, and senders spend
+//! them on the flow with the fewest. Switches are commodity (CoNEXT 2015).
 
 mod config;
 mod destination;
@@ -22,13 +22,13 @@ use source::{Source, Token};
 /// pHost on the packet network.
 pub type Phost = PacketFabric<Hosts>;
 
-/// Ranks of packets: announcements, tokens, acknowledgements and requests, then data.
+/// Ranks of packets: announcements, tokens, acknowledgements and requests first, then data.
 const CONTROL_RANK: u32 = 0;
 const SHORT_RANK: u32 = 1;
 const LONG_RANK: u32 = 2;
 const RANKS: usize = 3;
 
-/// Times and limits, the same for all flows.
+/// Times and limits, equal for all flows.
 #[derive(Clone, Copy, Debug)]
 struct Rules {
     buffer_bytes: u64,
@@ -40,16 +40,16 @@ struct Rules {
     downgrade_ends_with_data: bool,
     timeout: Ps,
     timeout_growth: f64,
-    /// Time a packet for which a destination waits for what is sent at once.
+    /// Time per packet that a destination waits for packets that are sent at once.
     free_wait: Ps,
-    /// Data after which a message alone goes at a steady pace.
+    /// Data bytes after which a message alone proceeds at a steady pace.
     ramp: Bytes,
 }
 
 /// The transport.
 pub struct Hosts {
     rules: Rules,
-    /// Flows that have tokens, by their source.
+    /// Flows with tokens, by their source.
     senders: Turns,
     /// Flows that want tokens, by their destination.
     receivers: Turns,
@@ -59,23 +59,23 @@ pub struct Hosts {
 /// Both ends of a flow.
 #[derive(Debug, Default)]
 pub struct Ends {
-    /// Age: decides between equals.
+    /// The flow's age, which breaks ties.
     order: u64,
     source: Source,
     destination: Destination,
     deadlines: Deadlines,
 }
 
-/// What a packet says.
+/// The header of a packet.
 #[derive(Clone, Copy, Debug)]
 pub enum Header {
-    /// RTS: there is a flow.
+    /// RTS: announces a flow.
     Announcement,
-    /// The packet of this position, sent for the token of this number.
+    /// The packet at this position, sent for the token with this number.
     Data(u32, u32),
-    /// Send a packet.
+    /// Allows the source to send a packet.
     Token(Token),
-    /// All has come.
+    /// The whole flow has arrived.
     Acknowledgement,
 }
 
@@ -84,13 +84,13 @@ impl Hosts {
         net.send(flow, Outgoing { from, data_bytes: 0, rank: CONTROL_RANK, header });
     }
 
-    /// Sets when an end of a flow is to be looked at.
+    /// Sets the time at which an end of a flow must be checked.
     fn arm(net: &mut Net<'_, Hosts>, flow: FlowId, end: End, at: Ps) {
         let deadline = net.flow_mut(flow).state.deadlines.set(end, at);
         net.arm(flow, deadline);
     }
 
-    /// Sends a source's request, once more or for the first time.
+    /// Sends a source's request, for the first time or again.
     fn request(net: &mut Net<'_, Hosts>, flow: FlowId) {
         Self::control(net, flow, End::Source, Header::Data(0, 0));
     }
@@ -108,8 +108,8 @@ impl Transport for Hosts {
         let packet_time = path.packet_time;
         let packets = |count: f64| Ps((packet_time.0 as f64 * count) as u64);
         let unused = own.tokens_unused_max.unwrap_or(path.packets.max(own.free_packets));
-        // The first data comes a round trip after its token. With fewer tokens out by then it goes
-        // by bursts, and no step of it is like the next.
+        // The first data arrives a round trip after its token. With fewer tokens issued by then it
+        // is sent in bursts, whose steps differ.
         let steady = if unused < path.packets { u32::MAX } else { own.free_packets };
         let payload = path.data.0 / u64::from(path.packets);
         Hosts {

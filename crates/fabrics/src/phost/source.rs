@@ -1,4 +1,4 @@
-//! The source of a flow, and how a host chooses among those that have tokens.
+//! The source of a flow, and a host's choice among flows with tokens.
 
 use std::collections::VecDeque;
 
@@ -8,35 +8,36 @@ use ethermem_workload::NodeIndex;
 
 use super::{Header, Hosts, LONG_RANK, Rules, SHORT_RANK};
 
-/// Calls for a packet.
+/// Allows one packet to be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Token {
-    /// The packet's place in its flow.
+    /// The position of the packet in its flow.
     pub(super) position: u32,
-    /// The token's own, counted from the flow's first, free ones included.
+    /// The number of the token, counted from the flow's first, including free ones.
     pub(super) number: u32,
-    /// Packets that have not come.
+    /// Number of packets that have not arrived.
     pub(super) remaining: u32,
 }
 
 /// The source of one flow.
 #[derive(Debug, Default)]
 pub(super) struct Source {
-    /// Free tokens: those of these positions. They hold nobody's turn, and do not expire.
+    /// The positions of the free tokens. Free tokens take no turn and do not expire.
     free_next: u32,
     free_end: u32,
-    /// The others, with the end of each, which come in order.
+    /// The other tokens with their expiry times, in the order of these times.
     tokens: VecDeque<(u32, u32, Ps)>,
-    /// Packets to go, as far as the source knows.
+    /// Number of remaining packets, as far as the source knows.
     remaining: u32,
-    /// All was acknowledged.
+    /// True if the whole flow was acknowledged.
     done: bool,
-    /// Under what the flow waits for its host's turn.
+    /// The rank with which the flow waits for its host's turn.
     enlisted: Option<Rank>,
     sent: Received,
-    /// When it was last sent or called for.
+    /// The time at which it was last sent or requested.
     active: Ps,
-    /// For how long after that it asks nothing; grows, for its turn may be far.
+    /// Time after `active` without a request of the source. It grows, since the source's turn may
+    /// be far.
     patience: Ps,
 }
 
@@ -56,19 +57,19 @@ impl Source {
         };
     }
 
-    /// Whether it may send without being called on.
+    /// True if it has free tokens.
     pub(super) fn is_free(&self) -> bool {
         self.free_end > 0
     }
 
-    /// Forgets tokens whose time is over.
+    /// Removes expired tokens.
     fn prune(&mut self, now: Ps) {
         while self.tokens.front().is_some_and(|&(_, _, until)| until < now) {
             self.tokens.pop_front();
         }
     }
 
-    /// Position and number of the next token, which is used.
+    /// Takes the next token; returns its position and number.
     fn take(&mut self) -> Option<(u32, u32)> {
         if self.free_next < self.free_end {
             self.free_next += 1;
@@ -79,7 +80,7 @@ impl Source {
 }
 
 impl Hosts {
-    /// A flow has a token: it waits for its host's turn, by what it has to go.
+    /// Queues a flow with a token for its host's turn, by its remaining packets.
     pub(super) fn enlist(&mut self, net: &mut Net<'_, Hosts>, id: FlowId) {
         let flow = net.flow_mut(id);
         let rank = (flow.state.source.remaining, flow.state.order);
@@ -93,7 +94,8 @@ impl Hosts {
         self.senders.insert(flow.source, rank, id);
     }
 
-    /// Sends of the flow with the least to go that has a token, as long as the link is free.
+    /// Sends packets of the flow with a token and the fewest remaining ones, while the link is
+    /// free.
     pub(super) fn spend(&mut self, net: &mut Net<'_, Hosts>, node: NodeIndex) {
         while let Some(id) = self.senders.next(net, node) {
             let now = net.now();
@@ -131,7 +133,7 @@ impl Hosts {
         let flow = net.flow_mut(id);
         let node = flow.source;
         let source = &mut flow.state.source;
-        // It was under way when the last data came.
+        // The token was in flight when the last data arrived.
         if source.done {
             return;
         }
@@ -145,7 +147,7 @@ impl Hosts {
     pub(super) fn on_acknowledgement(&mut self, net: &mut Net<'_, Hosts>, id: FlowId) {
         let flow = net.flow_mut(id);
         let node = flow.source;
-        // A second one, of what was announced twice.
+        // A second acknowledgement may come for a flow that was announced twice.
         if std::mem::replace(&mut flow.state.source.done, true) {
             return;
         }
@@ -155,8 +157,8 @@ impl Hosts {
         net.settle(id);
     }
 
-    /// The time of a source is over: where it waits for its destination alone, it tells it of the
-    /// flow once more, and waits for longer.
+    /// Handles the timeout of a source. If it waits only for its destination, it announces the flow
+    /// again, and waits longer.
     pub(super) fn ask_again(&mut self, net: &mut Net<'_, Hosts>, id: FlowId) {
         let now = net.now();
         let flow = net.flow_mut(id);
@@ -193,7 +195,7 @@ mod tests {
         source.tokens.extend([(9, 4, until), (7, 5, until + Ps(2))]);
         source.prune(until + Ps(1));
         assert_eq!([source.take(), source.take()], [Some((7, 5)), None]);
-        // One packet more, and nothing is free.
+        // There is one packet more, and no token is free.
         source.reset(5, Ps(100), &RULES);
         assert_eq!((source.is_free(), source.take()), (false, None));
     }

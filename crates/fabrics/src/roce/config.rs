@@ -13,9 +13,9 @@ pub struct RoceConfig {
     pub header: Bytes,
     /// Buffer of a switch port.
     pub buffer: Bytes,
-    /// After the last packet, without an answer.
+    /// Time after the last packet without an answer until a retry.
     pub timeout: Ps,
-    /// Packets that are acknowledged at once; the last of a message always is.
+    /// Number of packets per acknowledgement; the last packet of a message is always acknowledged.
     pub ack_packets: u32,
 }
 

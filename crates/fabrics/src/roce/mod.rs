@@ -1,7 +1,7 @@
 //! RoCEv2 over plain Ethernet: the host stack of Table 1, go-back-N, and switches that drop.
 //!
-//! Nothing holds senders back: a queue pair sends at the rate of its link, its packets in turn
-//! with those of others at its interface.
+//! Senders have no rate control: a queue pair sends at the rate of its link, its packets in turn
+//! with other pairs' packets at its interface.
 
 mod config;
 
@@ -23,36 +23,36 @@ pub type Roce = PacketFabric<GoBackN>;
 /// The transport.
 pub struct GoBackN {
     rules: RoceConfig,
-    /// What a memory node takes before it answers a request.
+    /// Time of a memory node before it answers a request.
     memory_access: Ps,
 }
 
 /// Both ends of a flow.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Ends {
-    /// The packet that is sent next.
+    /// The next packet to send.
     next: u32,
-    /// Past the last ever sent.
+    /// One past the last packet ever sent.
     sent_end: u32,
-    /// All before this have come, as far as the sender knows.
+    /// All packets before this one have arrived, as far as the sender knows.
     acked: u32,
-    /// A packet waits at the interface.
+    /// True if a packet waits at the interface.
     waiting: bool,
     done: bool,
-    /// The packet that the receiver takes next.
+    /// The packet that the receiver accepts next.
     expected: u32,
-    /// It has asked for that one.
+    /// True if the receiver has requested that packet.
     asked: bool,
 }
 
-/// What a packet says.
+/// The header of a packet.
 #[derive(Clone, Copy, Debug)]
 pub enum Header {
-    /// The packet of this position.
+    /// The packet at this position.
     Data(u32),
-    /// All before this position have come.
+    /// All packets before this position have arrived.
     Acknowledgement(u32),
-    /// NAK: this position is expected, and another came.
+    /// NAK: this position is expected, and another arrived.
     Missing(u32),
 }
 
@@ -98,7 +98,7 @@ impl GoBackN {
         if !again && expected == packets {
             net.deliver(id);
         }
-        // What comes again is acknowledged, too: a sender that goes back learns from where on.
+        // Duplicates are acknowledged, too: a sender that goes back learns where to continue.
         let due = again || expected == packets || expected.is_multiple_of(self.rules.ack_packets);
         if due && purpose == Purpose::Data {
             Self::answer(net, id, Header::Acknowledgement(expected));
@@ -186,7 +186,7 @@ impl Transport for GoBackN {
             Header::Acknowledgement(before) => Self::on_ack(net, packet.flow, before),
             Header::Missing(expected) => {
                 let flow = net.flow_mut(packet.flow);
-                // Not an answer that came behind a later one.
+                // An answer that was overtaken by a later one is ignored.
                 if expected >= flow.state.acked {
                     flow.state.acked = expected;
                     flow.state.next = expected;

@@ -14,7 +14,7 @@ pub struct TcpConfig {
     pub header: Bytes,
     /// Buffer of a switch port.
     pub buffer: Bytes,
-    /// Window, timeout and loss detection.
+    /// The parameters of window, timeout and loss detection.
     pub reno: RenoConfig,
 }
 

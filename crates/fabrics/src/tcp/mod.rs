@@ -1,4 +1,4 @@
-//! TCP NewReno: loss alone tells of congestion (RFC 5681, 6582).
+//! TCP NewReno: only losses indicate congestion (RFC 5681, 6582).
 
 mod config;
 
@@ -14,7 +14,7 @@ use crate::budget::TCP_STACK;
 /// TCP on the packet network.
 pub type Tcp = PacketFabric<Stream<NewReno>>;
 
-/// NewReno: nothing beside what every sender does.
+/// NewReno: the common sender without additions.
 pub struct NewReno(TcpConfig);
 
 impl Congestion for NewReno {

@@ -375,12 +375,24 @@ mod tests {
         for line in ["DEL a b", "MSET a 1 b 2", "MGET a b", "EXISTS a a", "FLUSHALL", "KEYS *"] {
             assert!(of_line(line, |c, w| matches!(c.touch(w), Touch::Several)), "{line}");
         }
-        for line in ["DEL a", "MSET a 1", "SET a b", "INCR a", "SET a b NX", "GETDEL a"] {
+        for line in ["DEL a", "MSET a 1", "SET a b", "INCR a", "SET a b NX", "GETEX a"] {
             let is_key = |c: &Command, w: Words<'_>| matches!(c.touch(w), Touch::Changes(b"a"));
             assert!(of_line(line, is_key), "{line}");
         }
         for line in ["MGET a", "EXISTS a", "GET a", "TTL a", "SCAN 0", "PING a", "DBSIZE"] {
             assert!(of_line(line, |c, w| matches!(c.touch(w), Touch::Sees)), "{line}");
+        }
+    }
+
+    #[test]
+    fn the_page_of_the_server_lists_every_command() {
+        let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/how-to/run-a-kv-server.md");
+        let page = std::fs::read_to_string(page).expect("the page");
+        let (_, list) = page.split_once("\n## Commands\n").expect("the list of commands");
+        let list = list.split("\n\n").nth(1).expect("a table");
+        let words: Vec<&str> = list.split(|c: char| !c.is_ascii_uppercase()).collect();
+        for command in &COMMANDS {
+            assert!(words.contains(&command.name), "{} is not listed", command.name);
         }
     }
 

@@ -1,4 +1,4 @@
-//! The five application workloads (section 4.3.2), run to the end, in each order.
+//! The five application workloads (section 4.3.2), run to the end under each order.
 
 use ethermem_sim::metrics::{KindStats, RunResult};
 
@@ -7,10 +7,10 @@ use crate::report::{Check, Section, Target};
 
 const APPLICATIONS: [&str; 5] = ["hadoop", "spark", "sparksql", "graphlab", "memcached"];
 
-/// The sizes have heavy tails: another seed is another workload. The median of these counts.
+/// The seeds. Sizes have heavy tails, so another seed is another workload; the median counts.
 const SEEDS: [u64; 3] = [1, 2, 3];
 
-/// A configuration, and the most mean slowdown and p99 where it has targets.
+/// A configuration, with the maximum of mean slowdown and p99 where it has targets.
 struct Variant {
     name: &'static str,
     edm: &'static str,
@@ -61,7 +61,8 @@ fn measure_variant(section: &mut Section, variant: &Variant, messages: u64) {
     let results = run_all(&cases);
     for (application, results) in APPLICATIONS.iter().zip(results.chunks(seeds.len())) {
         let name = format!("{application}, {title}");
-        // What 2,000 messages come to depends on where the largest few fall: shown, no target.
+        // The result of 2,000 messages depends on where the largest few fall: it is shown without a
+        // target.
         if messages == 20_000 {
             check(section, &name, "mean", variant.mean_most, results, |all| all.slowdown_mean);
             check(section, &name, "p99", variant.p99_most, results, |all| all.slowdown_p99);

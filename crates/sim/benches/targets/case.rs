@@ -1,4 +1,4 @@
-//! A run of the simulator, as the sections ask for it.
+//! A run of the simulator, as the sections request it.
 
 use std::path::Path;
 use std::sync::Mutex;
@@ -12,43 +12,43 @@ use ethermem_sim::scenario::Scenario;
 /// One scenario on one fabric.
 #[derive(Clone, Debug)]
 pub(crate) struct Case {
-    /// What tells it from the others of its table.
+    /// The label that tells it from other cases of its table.
     pub(crate) label: String,
     /// The fabric's name.
     pub(crate) fabric: &'static str,
-    /// The scenario, as TOML.
+    /// The scenario as TOML.
     pub(crate) scenario: String,
 }
 
 impl Case {
-    /// EDM with `edm` as further lines of `[fabric.edm]`, and `workload` as those of `[workload]`.
+    /// EDM with the lines `edm` added to `[fabric.edm]`, and the lines `workload` to `[workload]`.
     pub(crate) fn edm(label: impl Into<String>, edm: &str, workload: &str) -> Case {
         let scenario = format!("[fabric.edm]\n{edm}\n[workload]\n{workload}\n");
         Case { label: label.into(), fabric: "edm", scenario }
     }
 
-    /// The same on another number of nodes.
+    /// This case with another number of nodes.
     pub(crate) fn nodes(self, nodes: u16) -> Case {
         Case { scenario: format!("[fabric]\nnodes = {nodes}\n{}", self.scenario), ..self }
     }
 
-    /// The same on another fabric.
+    /// This case on another fabric.
     pub(crate) fn on(self, fabric: &'static str) -> Case {
         Case { fabric, ..self }
     }
 
-    /// The scenario, validated.
+    /// The validated scenario.
     pub(crate) fn parse(&self) -> Scenario {
         Scenario::parse(&self.scenario, Path::new(&self.label), FABRIC_NAMES)
             .unwrap_or_else(|error| panic!("{error}"))
     }
 
-    /// Runs it to its end.
+    /// Runs the case to its end.
     pub(crate) fn run(&self) -> RunResult {
         self.run_and(false)
     }
 
-    /// The same, with the way of every message.
+    /// Runs the case to its end and records the way of every message.
     pub(crate) fn run_with_ways(&self) -> RunResult {
         self.run_and(true)
     }
@@ -61,7 +61,7 @@ impl Case {
     }
 }
 
-/// Runs cases on all cores, which changes no result; gives the results in the order of the cases.
+/// Runs cases on all cores, which changes no result. Returns the results in the order of the cases.
 pub(crate) fn run_all(cases: &[Case]) -> Vec<RunResult> {
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let next = AtomicUsize::new(0);

@@ -1,4 +1,4 @@
-//! Ten thousand web-search flows on a Clos, beside YAPS on the same flows.
+//! Ten thousand web-search flows on a Clos, compared with YAPS on the same flows.
 
 use std::path::Path;
 
@@ -10,11 +10,11 @@ use crate::speed::{SIMULATE_WAYS, sample, seconds};
 use crate::web_search::{self, YAPS_FASTPASS, YAPS_PFABRIC, YAPS_PHOST};
 use crate::yaps::{self, Protocol, Switches};
 
-/// Turns of every fabric; one of YAPS takes over a minute.
+/// Number of turns of every fabric; one of YAPS takes over a minute.
 const REPEATS: usize = 3;
-/// How many times as fast as YAPS.
+/// Minimum speed relative to YAPS.
 const RATIO_MIN: f64 = 10.0;
-/// How far mean slowdowns may be from those of YAPS.
+/// Maximum relative difference of mean slowdowns from YAPS's.
 const SLOWDOWN_SHARE: f64 = 0.1;
 
 const SCENARIO: &str = include_str!("../../../../scenarios/web-search-clos.toml");
@@ -24,7 +24,7 @@ struct Peer {
     fabric: &'static str,
     keys: &'static str,
     protocol: Protocol,
-    /// What tests hold its means of a thousand flows to be.
+    /// The means of a thousand flows that tests hold for YAPS.
     held: &'static [f64],
 }
 
@@ -56,7 +56,7 @@ const PEERS: [Peer; 3] = [
     },
 ];
 
-/// How far its means may be from those that tests hold.
+/// Maximum relative difference of its means from the ones that tests hold.
 const HELD_SHARE: f64 = 0.001;
 
 impl Peer {
@@ -116,7 +116,7 @@ pub(crate) fn measure() -> Section {
     section
 }
 
-/// Mean slowdowns where the switches of both cut through, as YAPS's scripts have it.
+/// Measures mean slowdowns where both simulators' switches cut through, as in YAPS's scripts.
 fn beside_cut_through(section: &mut Section, peer: &Peer, program: &Path) {
     let case = peer.case("cut-through");
     let slowdown = sample(SIMULATE_WAYS, &case).slowdown_mean.expect("it was asked for");
@@ -131,7 +131,7 @@ fn beside_cut_through(section: &mut Section, peer: &Peer, program: &Path) {
     section.check(Check::exact(what, "", Target::AtMost(SLOWDOWN_SHARE), off));
 }
 
-/// What tests take for YAPS's means of a thousand flows is what it says.
+/// Checks that YAPS's means of a thousand flows are the ones that tests hold.
 fn check_held(section: &mut Section, peer: &Peer, program: &Path) {
     let flows = web_search::flows();
     for (held, switches) in peer.held.iter().zip([Switches::Store, Switches::CutThrough]) {

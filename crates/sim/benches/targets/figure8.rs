@@ -1,4 +1,4 @@
-//! Figure 8 of EDM's paper: how long the whole of it takes, and who is ahead at load 0.9.
+//! Figure 8 of EDM's paper: the time of the whole figure, and the order of fabrics at load 0.9.
 
 use std::path::Path;
 use std::sync::Mutex;
@@ -14,9 +14,9 @@ use ethermem_sim::scenario::Scenario;
 use crate::case::{Case, run_all};
 use crate::report::{Check, Section, Target};
 
-/// Of the whole figure, on two cores.
+/// Maximum seconds of the whole figure, on two cores.
 const SECONDS_MAX: f64 = 180.0;
-/// Those of the figure, and all others that are no bound.
+/// The rivals: the fabrics of the figure, and all others except bounds.
 const RIVALS: [&str; 13] = [
     "ird",
     "pfabric",
@@ -45,7 +45,7 @@ pub(crate) fn measure() -> Section {
     section
 }
 
-/// Runs all points, fabrics and seeds; gives how many runs there were.
+/// Runs all points, fabrics and seeds; returns the number of runs.
 fn by_published_method() -> usize {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios");
     let mut jobs: Vec<(&'static FabricEntry, Scenario)> = Vec::new();
@@ -79,7 +79,8 @@ fn by_published_method() -> usize {
     ended.into_inner().expect("no thread panics with it")
 }
 
-/// EDM before every rival on the same messages, in mean and 99th percentile, slowdown and ns.
+/// Checks that EDM is ahead of every rival on the same messages, in mean and 99th percentile, in
+/// slowdown and ns.
 fn ahead(section: &mut Section) {
     let case = |fabric: &'static str| {
         Case::edm(fabric, "", "load = 0.9\nmessage_bytes = 64\nmessages = 50000").on(fabric)

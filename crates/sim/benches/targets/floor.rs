@@ -1,8 +1,8 @@
 //! The floor under the simulator's time: a bare matching of the same messages.
 //!
-//! Two ports and a chunk, shortest rest first, and the hold; no host, no link, no control message,
-//! no order of events but by time, nothing measured. What a run takes beyond this is the price of
-//! simulating a network rather than a matching.
+//! It has two ports and a chunk, shortest remaining first, and the hold. It has no host, no link
+//! and no control message, orders events only by time, and measures nothing. The additional time of
+//! a run is the price of simulating a network and not just a matching.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -12,24 +12,24 @@ use ethermem_units::{Bytes, Ps};
 /// One message, as a matching sees it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Transfer {
-    /// When it may start.
+    /// The earliest start.
     pub(crate) arrival: Ps,
-    /// The port that sends.
+    /// The sending port.
     pub(crate) source: u16,
-    /// The port that receives.
+    /// The receiving port.
     pub(crate) destination: u16,
-    /// How much.
+    /// The size of the message.
     pub(crate) bytes: Bytes,
 }
 
 const NONE: u32 = u32::MAX;
 const NOBODY: u16 = u16::MAX;
-/// A chunk, and the time it takes at 100 Gb/s beside its data: two blocks.
+/// Size of a chunk, and its time at 100 Gb/s in addition to its data: two blocks.
 const CHUNK_BYTES: u64 = 256;
 const FRAMING: Ps = Ps(2 * 640);
 const BYTE: Ps = Ps(80);
 
-/// Matches all transfers; gives when each ended.
+/// Matches all transfers; returns the end of each.
 pub(crate) fn match_all(nodes: u16, transfers: &[Transfer]) -> Vec<Ps> {
     let mut matcher = Matcher::new(nodes, transfers);
     let mut next = 0;
@@ -54,16 +54,16 @@ pub(crate) fn match_all(nodes: u16, transfers: &[Transfer]) -> Vec<Ps> {
     }
 }
 
-/// Ends of ports: a source is its node, a destination its node plus `nodes`.
+/// The matcher. Its ends are ports: a source is its node, a destination its node plus `nodes`.
 struct Matcher<'t> {
     nodes: u16,
     transfers: &'t [Transfer],
     remaining: Vec<u64>,
-    /// First in, first out by pair: the first and last transfer, and the next of each.
+    /// First-in-first-out queues by pair: the first and last transfer, and the next of each.
     first: Vec<u32>,
     last: Vec<u32>,
     next: Vec<u32>,
-    /// The ends that an end has transfers with.
+    /// The other ends with which an end has transfers.
     peers: Vec<Vec<u16>>,
     free: Vec<Ps>,
     held_for: Vec<u16>,
@@ -115,7 +115,8 @@ impl<'t> Matcher<'t> {
         self.serve(destination, now);
     }
 
-    /// The transfer with least to go of an end: of all, or of those whose other end is free.
+    /// The transfer of an end with the fewest remaining bytes: of all, or of those whose other end
+    /// is free.
     fn best(&self, end: u16, free_at: Option<Ps>) -> Option<u32> {
         let mut best: Option<(u64, u32)> = None;
         for &peer in &self.peers[usize::from(end)] {
@@ -135,7 +136,8 @@ impl<'t> Matcher<'t> {
         best.map(|(_, transfer)| transfer)
     }
 
-    /// Gives an end something to do, or lets it wait for a busy one whose best is its own.
+    /// Starts a transfer of an end, or lets the end hold for a busy one whose best transfer is the
+    /// same.
     fn serve(&mut self, end: u16, now: Ps) {
         let at = usize::from(end);
         if self.free[at] > now {

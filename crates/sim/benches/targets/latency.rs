@@ -13,7 +13,7 @@ use ethermem_wire::{AddressWidth, ChunkKind};
 
 use crate::report::{Check, Section, Target};
 
-/// Nanoseconds of Table 1, read and write: the sums of the columns of
+/// Nanoseconds of Table 1, read and write: the sums of the columns in
 /// `workloads/edm-table1-published.csv`.
 const PUBLISHED: [(&str, Option<Stack>, [f64; 2]); 4] = [
     ("EDM", None, [299.52, 296.96]),
@@ -68,8 +68,8 @@ fn word(operation: Operation) -> &'static str {
     }
 }
 
-/// Blocks behind the first one on the critical path of a 64 B message: a request is whole before
-/// the switch queues it, and again before the memory node reads; data is cut through.
+/// Number of blocks behind the first one on the critical path of a 64 B message. A request is whole
+/// before the switch queues it, and again before the memory node reads; data is cut through.
 fn blocks_behind(operation: Operation) -> Blocks {
     let chunk = |kind| ethermem_wire::chunk_blocks(kind, Bytes(64)) - Blocks(1);
     match operation {

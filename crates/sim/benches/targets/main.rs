@@ -1,9 +1,9 @@
-//! Measures every target of this project and says which are met.
+//! Measures every target of this project and reports which are met.
 //!
-//! `cargo bench -p ethermem-sim --bench targets [-- SECTION...]`, the sections being those of
-//! [`SECTIONS`]. What is simulated is exact: the same in every run. What is timed is run several
-//! times, each time in a process of its own and in turn with what it is compared to, and the median
-//! counts. `docs/benchmarks.md` has the numbers and how to read them.
+//! `cargo bench -p ethermem-sim --bench targets [-- SECTION...]`, with sections from [`SECTIONS`].
+//! Simulated numbers are exact and equal in every run. Timed numbers are measured several times.
+//! Each run has a process of its own and takes turns with the runs that it is compared to; the
+//! median counts. `docs/benchmarks.md` has the numbers and how to read them.
 
 mod applications;
 mod case;
@@ -25,7 +25,7 @@ use report::{Report, Section};
 
 type Measure = fn() -> Section;
 
-/// Every section: its name, what it shows, and what measures it.
+/// Every section: its name, what it shows, and its measuring function.
 const SECTIONS: [(&str, &str, Measure); 7] = [
     ("latency", "unloaded latency, budget and simulated", latency::measure),
     ("microbenchmark", "64 B, all-to-all, 144 nodes", microbenchmark::measure),

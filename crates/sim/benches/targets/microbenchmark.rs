@@ -1,4 +1,4 @@
-//! The 64 B microbenchmark (section 4.3.1), next to the bounds of what any scheduler could do.
+//! The 64 B microbenchmark (section 4.3.1), compared with the bounds for any scheduler.
 
 use ethermem_sim::metrics::{KindStats, RunResult};
 
@@ -7,10 +7,10 @@ use crate::report::{Check, Section, Target, table};
 
 const MESSAGES: u64 = 1_000_000;
 
-/// Load, most mean slowdown, most p99.
+/// Load, maximum mean slowdown, maximum p99.
 const TARGETS: [(f64, f64, f64); 2] = [(0.8, 1.15, 1.5), (0.9, 1.32, 2.0)];
 
-/// A matching that takes no time, greedy, oldest message first, and no buffer at the egress.
+/// A matching in zero time: greedy, oldest message first, without a buffer at the egress.
 const INSTANTANEOUS: &str =
     "policy = \"fcfs\"\nscheduler_clock_ns = 0.001\nlookahead_iterations = 1\nahead_blocks = 0";
 
@@ -50,13 +50,14 @@ pub(crate) fn measure() -> Section {
     section
 }
 
-/// Mean nanoseconds beyond the unloaded time, and over EDM's unloaded time: a bound that is faster
-/// alone has a smaller denominator, so slowdowns of different fabrics cannot be compared as such.
+/// Mean nanoseconds beyond the unloaded time, and relative to EDM's unloaded time. A bound that is
+/// faster alone has a smaller denominator, so slowdowns of different fabrics are not directly
+/// comparable.
 fn waits(title: &str, results: &[RunResult]) -> String {
     let unloaded_ns = |result: &RunResult| {
         let (read, write) = (&result.kinds.read, &result.kinds.write);
         let sum = |kind: &KindStats| match (kind.latency_ns_mean, kind.slowdown_mean) {
-            // All messages of a kind are of one size, so their unloaded time is one.
+            // All messages of a kind have one size, so they have one unloaded time.
             (Some(latency), Some(slowdown)) => latency / slowdown * kind.messages as f64,
             _ => 0.0,
         };
@@ -80,7 +81,7 @@ fn waits(title: &str, results: &[RunResult]) -> String {
     format!("\n{title}: waiting\n{}", table(&header, rows))
 }
 
-/// Name and share of reads.
+/// The names of the mixes, and their shares of reads.
 const MIXES: [(&str, f64); 3] = [("mix", 0.5), ("reads", 1.0), ("writes", 0.0)];
 
 fn cases(load: f64) -> Vec<Case> {

@@ -1,4 +1,4 @@
-//! What was measured, held against the targets: as tables, and as JSON.
+//! Measurements compared with the targets, as tables and as JSON.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -11,19 +11,19 @@ use serde::Serialize;
 
 use crate::case::Case;
 
-/// What a target asks for.
+/// The condition of a target.
 #[derive(Clone, Copy, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Target {
-    /// This or less.
+    /// At most this value.
     AtMost(f64),
-    /// This or more.
+    /// At least this value.
     AtLeast(f64),
-    /// This, to the last digit given.
+    /// This value, to the last given digit.
     Exactly(f64),
 }
 
-/// One target and what was measured. `least` and `most` differ where repeats do.
+/// One target and its measurement. `least` and `most` differ where repeats do.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Check {
     what: String,
@@ -36,7 +36,7 @@ pub(crate) struct Check {
 }
 
 impl Check {
-    /// A simulated quantity, which no repeat changes.
+    /// A simulated quantity, which is equal in every repeat.
     pub(crate) fn exact(
         what: impl Into<String>,
         unit: &'static str,
@@ -49,7 +49,7 @@ impl Check {
     /// A timed quantity: the median of its samples counts.
     ///
     /// # Panics
-    /// When there is no sample.
+    /// If there is no sample.
     pub(crate) fn median(
         what: impl Into<String>,
         unit: &'static str,
@@ -85,7 +85,7 @@ impl Check {
     }
 }
 
-/// The middle of some samples, the mean of the two middle ones of an even number.
+/// The median of samples: the mean of the two middle ones if their number is even.
 pub(crate) fn median(samples: &[f64]) -> f64 {
     let sorted = sorted(samples);
     let middle = sorted.len() / 2;
@@ -98,7 +98,7 @@ fn sorted(samples: &[f64]) -> Vec<f64> {
     sorted
 }
 
-/// Four significant digits, and whole numbers whole.
+/// Formats four significant digits, and whole numbers without a point.
 pub(crate) fn number(value: f64) -> String {
     if value == value.trunc() {
         return format!("{value:.0}");
@@ -115,7 +115,7 @@ struct Run {
     result: RunResult,
 }
 
-/// What a section measured.
+/// The measurements of a section.
 #[derive(Clone, Debug, Default, Serialize)]
 pub(crate) struct Section {
     checks: Vec<Check>,
@@ -135,7 +135,7 @@ impl Section {
         self.runs.push(Run { table: table.to_owned(), scenario_toml, result });
     }
 
-    /// Adds a line that is no target.
+    /// Adds a line that is not a target.
     pub(crate) fn note(&mut self, note: String) {
         self.notes.push(note);
     }
@@ -160,7 +160,7 @@ fn run_row(result: &RunResult) -> Vec<String> {
     ]
 }
 
-/// A table as Markdown has it.
+/// A table in Markdown.
 pub(crate) fn table(header: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> Table {
     let mut table = Table::new();
     table.load_style(presets::ASCII_MARKDOWN).set_header(header.iter().copied());
@@ -190,17 +190,17 @@ impl fmt::Display for Section {
     }
 }
 
-/// All sections that were asked for.
+/// All requested sections.
 #[derive(Clone, Debug, Default, Serialize)]
 pub(crate) struct Report {
     pub(crate) sections: BTreeMap<&'static str, Section>,
 }
 
 impl Report {
-    /// Writes everything to `out/bench/targets.json`; gives its path.
+    /// Writes everything to `out/bench/targets.json`; returns its path.
     ///
     /// # Errors
-    /// What kept the file from being written; then it is not there.
+    /// The reason why the file could not be written; then no file is left.
     pub(crate) fn write(&self) -> Result<PathBuf, OutputError> {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../out/bench");
         let path = folder.join("targets.json");

@@ -1,9 +1,9 @@
 //! Time and memory of the simulator itself.
 //!
-//! Every sample is a process of its own, so that its peak memory is its own and no run warms up the
-//! allocator of the next; cases that are compared take turns, so that what else runs on the machine
-//! falls on all of them. Time is that on a core where Linux tells it: one thread that waits for
-//! nothing takes as long on a machine of its own. Wall time is said beside.
+//! Every sample is a process of its own. So its peak memory is its own, and no run warms up the
+//! allocator for the next. Compared cases take turns, so that other load on the machine affects all
+//! of them. The time is the thread's core time, where Linux reports it: a thread that never waits
+//! takes as long on an idle machine. Wall time is reported beside it.
 
 use std::io::Write;
 use std::process::{Command, Stdio};
@@ -19,28 +19,29 @@ use crate::case::Case;
 use crate::floor::{Transfer, match_all};
 use crate::report::{Check, Section, Target, median, number};
 
-/// The argument that makes this program a child: followed by the job, the scenario on its input.
+/// The argument that makes this program a child: the job follows, and the scenario is on its input.
 pub(crate) const CHILD: &str = "--child";
 const SIMULATE: &str = "simulate";
-/// The same, and the mean slowdown over what pFabric's host, which sends at once, takes alone.
+/// The job that also reports the mean slowdown relative to the time alone of pFabric's host, which
+/// sends at once.
 pub(crate) const SIMULATE_WAYS: &str = "simulate-ways";
 const FLOOR: &str = "floor";
-/// Samples of every case.
+/// Number of samples of every case.
 const REPEATS: usize = 5;
 
-/// What a child measured.
+/// The measurement of a child.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(crate) struct Sample {
     wall_s: f64,
-    /// Time on a core; `None` where the system does not say.
+    /// Core time in seconds; `None` if the system does not report it.
     core_s: Option<f64>,
     pub(crate) messages: u64,
     pub(crate) events: u64,
-    /// `None` where it was not asked for.
+    /// The mean slowdown; `None` if it was not requested.
     pub(crate) slowdown_mean: Option<f64>,
-    /// Of all messages; 0 where they were not counted.
+    /// Bytes of all messages; 0 if they were not counted.
     bytes: u64,
-    /// `None` where the system does not say.
+    /// Peak memory in bytes; `None` if the system does not report it.
     peak_memory_bytes: Option<u64>,
 }
 
@@ -54,7 +55,7 @@ impl Sample {
     }
 }
 
-/// What runs while a sample is taken.
+/// Measures the time of a sample.
 struct Stopwatch {
     started: Instant,
     core_s: Option<f64>,
@@ -109,8 +110,8 @@ fn memcached(section: &mut Section) {
     ));
 }
 
-/// What the simulator of each fabric by EDM's authors takes for these messages on such a machine,
-/// in seconds (the last two: more), and how many times as fast is asked.
+/// Times of the simulators by EDM's authors for these messages on such a machine, by fabric, in
+/// seconds; the last two are lower bounds. The third value is the required ratio.
 const AUTHORS: [(&str, f64, f64); 6] = [
     ("edm", 169.0, 100.0),
     ("ird", 61.0, 100.0),
@@ -205,7 +206,7 @@ fn per_message(samples: &[Sample]) -> String {
     )
 }
 
-/// Runs all jobs in turn, [`REPEATS`] times; gives the samples by job.
+/// Runs all jobs in turn, [`REPEATS`] times; returns the samples by job.
 fn interleave(jobs: &[(&str, &Case)]) -> Vec<Vec<Sample>> {
     let mut samples = vec![Vec::with_capacity(REPEATS); jobs.len()];
     for _ in 0..REPEATS {
@@ -232,7 +233,7 @@ pub(crate) fn sample(job: &str, case: &Case) -> Sample {
     serde_json::from_slice(&output.stdout).expect("the child writes a sample")
 }
 
-/// One sample: the scenario from the input, what was measured to the output.
+/// Takes one sample: reads the scenario from the input, and writes the measurement to the output.
 pub(crate) fn child(job: &str, fabric: &str) {
     let scenario = std::io::read_to_string(std::io::stdin()).expect("a scenario on the input");
     let fabric = registry::find(fabric).expect("a fabric of the registry").name;
@@ -292,7 +293,7 @@ fn bare_matching(case: &Case) -> Sample {
     sample
 }
 
-/// The most memory that this process ever had, as Linux says it.
+/// Peak memory of this process, as Linux reports it.
 fn peak_memory_bytes() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
@@ -300,7 +301,7 @@ fn peak_memory_bytes() -> Option<u64> {
     Some(kib << 10)
 }
 
-/// How long this thread was on a core, as Linux says it.
+/// Core time of this thread, as Linux reports it.
 fn core_s() -> Option<f64> {
     let schedstat = std::fs::read_to_string("/proc/self/schedstat").ok()?;
     let ns: u64 = schedstat.split_whitespace().next()?.parse().ok()?;

@@ -1,9 +1,9 @@
-//! Each parameter of the scheduler by itself, on the lightest and on a heavy tail.
+//! Each parameter of the scheduler alone, on the lightest and on a heavy tail.
 
 use crate::case::{Case, run_all};
 use crate::report::Section;
 
-/// Title and lines of `[workload]`.
+/// Title, and lines of `[workload]`.
 const WORKLOADS: [(&str, &str); 2] = [
     ("64 B at load 0.9", "load = 0.9\nmessage_bytes = 64\nmessages = 300000"),
     ("memcached at load 0.4", "load = 0.4\nsize_cdf = \"memcached\"\nmessages = 5000"),

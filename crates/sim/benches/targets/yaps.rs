@@ -6,46 +6,47 @@ use std::process::Command;
 
 use ethermem_sim::Message;
 
-/// The variable that names its program, built with `-O3` for 1,460 B of data and 40 B of headers.
+/// The variable with the path of its program, built with `-O3` for 1,460 B of data and 40 B of
+/// headers.
 pub(crate) const PROGRAM: &str = "ETHERMEM_YAPS";
 const DATA_BYTES: u64 = 1_460;
-/// Its clock starts at a second.
+/// The time at which its clock starts: one second.
 const START_S: f64 = 1.0;
-/// Ticks a second of the times in `/proc`, whatever the kernel's own.
+/// Number of ticks per second of the times in `/proc`, whatever the kernel's own tick is.
 const TICKS: f64 = 100.0;
 
-/// What tells its protocols apart in its configuration.
+/// The settings that select a protocol in its configuration.
 #[derive(Clone, Copy)]
 pub(crate) struct Protocol {
     pub(crate) flow_type: u32,
     pub(crate) host_type: u32,
-    /// First and largest window, in packets.
+    /// The first and the largest window, in packets.
     pub(crate) windows: [u32; 2],
     pub(crate) timeout_s: f64,
 }
 
-/// What a run of it came to.
+/// The result of a run.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ran {
     pub(crate) core_s: f64,
     pub(crate) slowdown_mean: f64,
 }
 
-/// What its switches do with a packet that has not come whole.
+/// What its switches do with a packet that has not arrived completely.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Switches {
-    /// As ours do, unless a scenario has them cut through.
+    /// They store it, as our switches do unless a scenario lets them cut through.
     Store,
-    /// As its scripts have it.
+    /// They cut through, as in its scripts.
     CutThrough,
 }
 
-/// Its program, where the variable names one.
+/// The path of its program, if the variable has one.
 pub(crate) fn program() -> Option<PathBuf> {
     std::env::var_os(PROGRAM).map(PathBuf::from)
 }
 
-/// Runs `messages`, their sizes rounded up to packets, on its leaf and spine at 40 Gb/s.
+/// Runs `messages`, with sizes rounded up to packets, on its leaf and spine at 40 Gb/s.
 pub(crate) fn run(
     program: &Path,
     protocol: Protocol,
@@ -68,7 +69,7 @@ pub(crate) fn run(
     Ran { core_s, slowdown_mean: slowdowns.iter().sum::<f64>() / slowdowns.len() as f64 }
 }
 
-/// Index, start, two columns that nobody reads, packets, two more, source, destination.
+/// The columns are index, start, two unused ones, packets, two unused ones, source, destination.
 fn flows_of(messages: &[Message]) -> String {
     let mut text = String::new();
     for message in messages {
@@ -109,7 +110,7 @@ fn slowdown(line: &str) -> Option<f64> {
     columns.nth(7)?.parse().ok()
 }
 
-/// Time on cores of all children that have ended; 0 where the system does not say.
+/// Core time of all children that have ended; 0 if the system does not report it.
 fn children_core_s() -> f64 {
     let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
     // The name in brackets may have blanks; after it the state is the third field.

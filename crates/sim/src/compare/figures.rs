@@ -8,7 +8,7 @@ use super::{ByMethod, Compared, method_rows, points_rows};
 use crate::metrics::{KindStats, RunResult};
 use crate::report::{Axis, BarPlot, BarSeries, Figure, LinePlot, Panel, Plot, Series};
 
-/// A mean and a tail of the same number.
+/// A mean and a tail of one quantity.
 type Measure = [(&'static str, fn(&KindStats) -> Option<f64>); 2];
 
 const MEASURES: [Measure; 2] = [
@@ -121,7 +121,7 @@ pub(super) fn method_figures(
     figures
 }
 
-/// A figure of an experiment under its name in the page's address.
+/// A figure of an experiment, named as in the page's address.
 fn named(
     experiment: &str,
     what: &str,
@@ -156,7 +156,7 @@ pub(super) fn figures_of_runs(runs: &[&RunResult], repeat: Repeat<'_>) -> Vec<Fi
     figures.into_iter().map(figure).collect()
 }
 
-/// Fabrics that are asked for more than they can carry, and at which points.
+/// The fabrics that are offered more than they can carry, with the points.
 fn overloaded(rows: &[&Compared]) -> String {
     let over: Vec<&Compared> = rows
         .iter()
@@ -179,7 +179,7 @@ fn overloaded(rows: &[&Compared]) -> String {
     )
 }
 
-/// The columns of a table that are asked for, in this order.
+/// The requested columns of a table, in this order.
 pub(super) fn columns(
     (head, rows): (Vec<&'static str>, Vec<Vec<String>>),
     wanted: &[usize],
@@ -188,7 +188,7 @@ pub(super) fn columns(
     (wanted.iter().map(|at| head[*at]).collect(), rows.into_iter().map(row).collect())
 }
 
-/// Kinds of message that any of the runs has, all of them together first.
+/// The kinds of message that any of the runs has, with all kinds together first.
 fn kinds<'r>(runs: &[&'r RunResult]) -> Vec<(&'static str, Vec<Option<&'r KindStats>>)> {
     let of =
         |kind: fn(&RunResult) -> Option<&KindStats>| runs.iter().map(|run| kind(run)).collect();

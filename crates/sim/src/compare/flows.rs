@@ -1,4 +1,4 @@
-//! What a run comes to by the definitions of a published method.
+//! The result of a run by the definitions of a published method.
 
 use ethermem_units::{BLOCK_PAYLOAD_BYTES, Ps};
 
@@ -6,18 +6,18 @@ use super::method::{Denominator, FabricMethod, PublishedMethod, Reads, Stop};
 use crate::Kind;
 use crate::metrics::MessageWay;
 
-/// A run by a published method.
+/// The result of a run by a published method.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Counted {
     /// Mean over the flows that ended in time; `None` when none did.
     pub slowdown_mean: Option<f64>,
-    /// Mean of their times.
+    /// Mean time of these flows, in ns.
     pub latency_ns_mean: Option<f64>,
-    /// How many did.
+    /// Number of these flows.
     pub flows: u64,
-    /// Messages that had not ended when the run was over, and are in no mean.
+    /// Number of messages that had not ended when the run was over; they are in no mean.
     pub unfinished: u64,
-    /// When it was over.
+    /// Time at which the run was over, in ns.
     pub stopped_ns: f64,
 }
 
@@ -26,12 +26,12 @@ pub struct Counted {
 struct Flow {
     started: Ps,
     ended: Ps,
-    /// What its time is divided by; `None` where it is not counted.
+    /// The denominator of its time, in ns; `None` if it is not counted.
     alone_ns: Option<f64>,
 }
 
-/// Counts the flows of a run. `is_read` says of every message, by its index, whether it is a read;
-/// where reads run as writes, its own kind does not.
+/// Counts the flows of a run. `is_read` tells for each message, by its index, whether it is a read.
+/// Where reads run as writes, the message's own kind does not tell it.
 pub(super) fn count(
     ways: &[MessageWay],
     is_read: &[bool],
@@ -59,7 +59,7 @@ pub(super) fn count(
     counted
 }
 
-/// Whether the data of a message ends by no definition of the method.
+/// True if the data of a message never ends by the definitions of the method.
 fn never_ends(way: &MessageWay, of: &FabricMethod) -> bool {
     of.whole_blocks && !way.message.bytes.0.is_multiple_of(BLOCK_PAYLOAD_BYTES)
 }
@@ -84,7 +84,7 @@ fn flows_of(
         return whole(of.write.ns(bytes, slot));
     }
     let response = of.response.ns(bytes, slot);
-    // Data that nobody asked for has no request.
+    // A read that runs as a write has no request.
     if way.message.kind == Kind::Write {
         return whole(response);
     }
@@ -98,7 +98,7 @@ fn flows_of(
     [Some(request), Some(response)]
 }
 
-/// When a run is over.
+/// The time at which a run is over.
 fn over(ways: &[MessageWay], flows: &[Flow], method: &PublishedMethod, of: &FabricMethod) -> Ps {
     let over = match of.stop.unwrap_or(method.stop) {
         Stop::End => ways.iter().map(|way| way.finished).max().unwrap_or(Ps::ZERO),
@@ -106,19 +106,19 @@ fn over(ways: &[MessageWay], flows: &[Flow], method: &PublishedMethod, of: &Fabr
     };
     let mut ends: Vec<Ps> = flows.iter().map(|flow| flow.ended).collect();
     ends.sort_unstable();
-    // Of none there is no last one.
+    // Without flows there is no last one.
     let after = |flows: u64| ends.get((flows as usize).wrapping_sub(1)).copied();
     let over = over.max(after(of.finished_min).unwrap_or(Ps::ZERO));
     over.min(of.stop_finished.and_then(after).unwrap_or(Ps::MAX))
 }
 
-/// When the last message starts.
+/// The time at which the last message starts.
 fn last_start(ways: &[MessageWay]) -> Ps {
-    // Requests start when they arrive; all else when its first byte leaves.
+    // Requests start when they arrive; other flows when their first byte leaves.
     let asked = |way: &MessageWay| way.message.kind != Kind::Write;
     let start = |way: &MessageWay| if asked(way) { way.message.arrival } else { way.leaves };
     let mut over = ways.iter().map(start).max().unwrap_or(Ps::ZERO);
-    // A response that is asked for by then, and has not started, is waited for as well.
+    // A response that was requested by then, and has not started, delays the end as well.
     let mut responses: Vec<(Ps, Ps)> = ways
         .iter()
         .filter(|way| asked(way))
@@ -154,7 +154,7 @@ mod tests {
         }
     }
 
-    /// Of slots of 1 ns: writes 20 and two for each of eight blocks, requests 10, responses 40.
+    /// Slots of 1 ns: writes take 20 and two for each of eight blocks, requests 10, responses 40.
     fn definitions() -> (PublishedMethod, FabricMethod) {
         let slots = |fixed, per_block| Slots::by_hand(fixed, per_block);
         let of = FabricMethod {
@@ -180,7 +180,7 @@ mod tests {
     fn ways() -> [MessageWay; 3] {
         [
             way(0, Kind::Write, [0, 0, 5, 40]),
-            // 30 to the memory node, 50 back; its response leaves after the last write does.
+            // 30 ns to the memory node, 50 back; its response leaves after the last write does.
             way(1, Kind::Read, [10, 40, 70, 90]),
             way(2, Kind::Write, [20, 0, 60, 100]),
         ]
@@ -194,7 +194,7 @@ mod tests {
 
     #[test]
     fn a_run_is_over_with_the_last_start() {
-        // Over at 70: the first write took 40 of 20, the request 30 of 10.
+        // The run is over at 70: the first write took 40 for 20, the request 30 for 10.
         let found = counted(|_, _| {});
         assert_eq!((found.flows, found.unfinished, found.stopped_ns), (2, 2, 70.0));
         assert_eq!(found.slowdown_mean, Some(2.5));
@@ -253,7 +253,7 @@ mod tests {
         ways[1].message.bytes = Bytes(60);
         let of = FabricMethod { whole_blocks: true, stop: Some(Stop::End), ..of };
         let found = count(&ways, &READS, &method, &of, Ps::from_ns(1));
-        // The second write, 80 of 20, and the request, 30 of 10.
+        // The second write took 80 for 20, and the request 30 for 10.
         assert_eq!((found.flows, found.unfinished), (2, 2));
         assert_eq!(found.slowdown_mean, Some((3.0 + 4.0) / 2.0));
     }
@@ -265,7 +265,7 @@ mod tests {
         ways[1].at_memory = None;
         let of = FabricMethod { stop: Some(Stop::End), ..of };
         let found = count(&ways, &READS, &method, &of, Ps::from_ns(1));
-        // 80 of 50 from its arrival to its end.
+        // It took 80 for 50 from its arrival to its end.
         assert_eq!((found.flows, found.slowdown_mean), (3, Some((2.0 + 1.6 + 4.0) / 3.0)));
     }
 }

@@ -1,10 +1,10 @@
-//! Where a rival is not behind.
+//! The points at which a rival is not behind.
 
 use super::{ByMethod, Compared, Place};
 use crate::metrics::RunResult;
 use crate::registry;
 
-/// Numbers in which a rival is not behind.
+/// The numbers in which a rival is not behind.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Lead {
     /// Name of the experiment.
@@ -13,17 +13,18 @@ pub struct Lead {
     pub point: String,
     /// The rival.
     pub fabric: String,
-    /// Which messages: the same, or as many as fill as much of its own blocks.
+    /// The messages compared: the same messages, or as many as fill an equal share of its own
+    /// blocks.
     pub messages: &'static str,
-    /// What the rival and the scenario's own fabric came to, in the order of [`LEAD_MEASURES`];
-    /// `None` where the rival is behind.
+    /// The results of the rival and of the scenario's own fabric, in the order of
+    /// [`LEAD_MEASURES`]; `None` where the rival is behind.
     pub numbers: [Option<(f64, f64)>; LEAD_MEASURES.len()],
 }
 
-/// Means, and 99th percentiles, that a table shows to three decimals are equal within this share.
+/// Ratio up to which means and 99th percentiles count as equal: tables show three decimals.
 const TIE: f64 = 1.0005;
 
-/// What fabrics are held against each other in.
+/// The quantities in which fabrics are compared.
 pub const LEAD_MEASURES: [&str; 4] =
     ["mean slowdown", "p99 slowdown", "mean latency ns", "p99 latency ns"];
 const DECIMALS: [usize; LEAD_MEASURES.len()] = [3, 3, 1, 1];
@@ -35,13 +36,14 @@ fn measures(run: &RunResult) -> [Option<f64>; LEAD_MEASURES.len()] {
 
 const SAME: &str = "same";
 
-/// Neither the baseline nor a bound.
+/// True if the fabric is neither the baseline nor a bound.
 fn is_rival(place: &Place, baseline: &str) -> bool {
     let is_bound = registry::find(&place.fabric).is_some_and(|fabric| fabric.is_bound);
     place.fabric != baseline && !is_bound
 }
 
-/// Where a rival ties with `baseline` in a number, or is ahead of it; on the same messages first.
+/// The points at which a rival ties with `baseline` in a quantity, or is ahead of it. Rows on the
+/// same messages come first.
 #[must_use]
 pub fn leads(rows: &[Compared], baseline: &str) -> Vec<Lead> {
     let mut leads = Vec::new();
@@ -69,12 +71,12 @@ pub fn leads(rows: &[Compared], baseline: &str) -> Vec<Lead> {
             }
         }
     }
-    // The same messages say more.
+    // Rows on the same messages are more meaningful.
     leads.sort_by_key(|lead| lead.messages != SAME);
     leads
 }
 
-/// The table of leads: head and rows, each number of the rival over that of the baseline.
+/// The table of leads: header and rows; each number of the rival is shown with the baseline's.
 #[must_use]
 pub fn leads_rows(leads: &[Lead]) -> (Vec<&'static str>, Vec<Vec<String>>) {
     let mut head = vec!["experiment", "point", "fabric", "messages"];
@@ -91,8 +93,8 @@ pub fn leads_rows(leads: &[Lead]) -> (Vec<&'static str>, Vec<Vec<String>>) {
     (head, leads.iter().map(row).collect())
 }
 
-/// Where the mean slowdown of a rival is no higher than that of `baseline`, by a published method:
-/// the rival's row and that of the baseline.
+/// The points at which the mean slowdown of a rival is no higher than the one of `baseline`, by a
+/// published method: the rival's row and the baseline's.
 #[must_use]
 pub fn method_leads<'r>(rows: &'r [ByMethod], baseline: &str) -> Vec<(&'r ByMethod, &'r ByMethod)> {
     let mut leads = Vec::new();
@@ -107,7 +109,8 @@ pub fn method_leads<'r>(rows: &'r [ByMethod], baseline: &str) -> Vec<(&'r ByMeth
     leads
 }
 
-/// The table of [`method_leads`]: head and rows, each number of the rival over the baseline's.
+/// The table of [`method_leads`]: header and rows; each number of the rival is shown with the
+/// baseline's.
 #[must_use]
 pub fn method_leads_rows(
     leads: &[(&ByMethod, &ByMethod)],

@@ -1,4 +1,4 @@
-//! The definitions of published numbers, as far as a simulator other than ours can share them.
+//! The definitions behind published numbers, as far as another simulator can share them.
 
 use std::collections::BTreeMap;
 
@@ -11,78 +11,79 @@ use crate::registry::{self, FABRIC_NAMES, FabricEntry};
 use crate::scenario::Setting;
 use crate::workload::InputError;
 
-/// How `compare.published` says that numbers were made.
+/// The definitions in `compare.published`, which tell how the numbers were made.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PublishedMethod {
-    /// Messages of a run.
+    /// Number of messages of a run.
     pub messages: u64,
-    /// Runs, each with another seed, that a number is the mean of.
+    /// Number of runs with different seeds over which a number is averaged.
     pub seeds: u64,
-    /// When a run is over.
+    /// The end of a run.
     pub stop: Stop,
-    /// What a time is divided by.
+    /// The denominator of a slowdown.
     pub denominator: Denominator,
-    /// Whether a read is one message or two.
+    /// Whether a read counts as one flow or two.
     pub reads: Reads,
-    /// Slowdowns under this count as this.
+    /// Minimum slowdown: lower ones count as this.
     pub slowdown_min: f64,
-    /// Those that the method says something of.
+    /// The definitions of each fabric that the method mentions.
     pub(super) fabrics: BTreeMap<&'static str, FabricMethod>,
 }
 
-/// When a run is over.
+/// The end of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stop {
-    /// With the last first byte of a message; what has not ended is not counted.
+    /// The run ends with the last first byte of a message; messages that have not ended are not
+    /// counted.
     LastStart,
-    /// With the last message's end.
+    /// The run ends with the last message.
     End,
 }
 
-/// What a time is divided by.
+/// The denominator of a slowdown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Denominator {
     /// A number of slots for each fabric and kind.
     Published,
-    /// The time of the message alone in the same fabric; a read is then one message.
+    /// The time of the message alone in the fabric; a read is then one flow.
     Alone,
 }
 
-/// Whether a read is one message or two.
+/// Whether a read counts as one flow or two.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reads {
-    /// Its request and its response, with a time each and the same weight as a write.
+    /// Two flows, its request and its response, each with a time and the weight of a write.
     TwoFlows,
-    /// One.
+    /// One flow.
     Whole,
 }
 
-/// What the method says of one fabric.
+/// The definitions of the method for one fabric.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct FabricMethod {
-    /// The fabric that is run in its place.
+    /// The fabric that is run in its place, if any.
     pub(super) runs: Option<&'static str>,
     /// Keys of the scenario.
     pub(super) settings: Vec<Setting>,
     pub(super) write: Slots,
-    /// `None` where requests are not counted.
+    /// The slots of a request; `None` if requests are not counted.
     pub(super) request: Option<Slots>,
     pub(super) response: Slots,
-    /// Data of a read leaves the node that asks, as a write's does, and nothing is asked.
+    /// True if data of a read leaves the requesting node, as a write's does, without a request.
     pub(super) reads_as_writes: bool,
-    /// Data that does not fill its last block never ends.
+    /// True if data that does not fill its last block never ends.
     pub(super) whole_blocks: bool,
-    /// When its runs are over, where that is another time than the others'.
+    /// The end of its runs, if it differs from the other fabrics'.
     pub(super) stop: Option<Stop>,
-    /// Flows that have to end before a run is over.
+    /// Minimum number of flows that must end before a run is over.
     pub(super) finished_min: u64,
-    /// Flows after whose end a run is over as well.
+    /// Number of flows whose end also ends a run.
     pub(super) stop_finished: Option<u64>,
-    /// Why its numbers are not the published ones, where they are not.
+    /// Why its numbers differ from the published ones, if they do.
     pub(super) why: String,
 }
 
-/// A time in slots of a link: so many, and so many for each block of data.
+/// A time in slots of a link: a fixed number, and a number for each block of data.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Slots {
     fixed: f64,
@@ -102,11 +103,11 @@ impl Slots {
 
 const STOPS: [(&str, Stop); 2] = [("last-start", Stop::LastStart), ("end", Stop::End)];
 
-/// Most slots of a denominator, of either kind.
+/// Maximum of either number of slots.
 const SLOTS_MAX: f64 = 1e6;
 
 impl PublishedMethod {
-    /// Why the numbers of a fabric are not the published ones, where they are not.
+    /// Why the numbers of a fabric differ from the published ones, if they do.
     #[must_use]
     pub fn why(&self, fabric: &FabricEntry) -> &str {
         self.fabrics.get(fabric.name).map_or("", |of| &of.why)
@@ -120,14 +121,14 @@ impl PublishedMethod {
         rules.unwrap_or_else(|| self.why(fabric).to_owned())
     }
 
-    /// What is run for the numbers of a fabric: another one, where the method says so.
+    /// The fabric that is run for the numbers of `fabric`; another one if the method says so.
     #[must_use]
     pub fn runs(&self, fabric: &'static FabricEntry) -> &'static FabricEntry {
         let runs = self.fabrics.get(fabric.name).and_then(|of| of.runs);
         runs.and_then(registry::find).unwrap_or(fabric)
     }
 
-    /// A line for each fabric among `rows` in whose place another one is run.
+    /// A line for each fabric among `rows` that is replaced by another one.
     #[must_use]
     pub fn runs_notes(&self, rows: &[ByMethod]) -> Vec<String> {
         let shown = |name: &str| rows.iter().any(|row| row.place.fabric == name);

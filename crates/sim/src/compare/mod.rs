@@ -1,8 +1,8 @@
 //! Comparisons: points of a scenario, several fabrics on each, and published values beside them.
 //!
-//! A scenario with a table `[compare]` holds experiments, each a few points: keys and the values
-//! they take, by the axes of a [sweep](crate::sweep). Who runs them, on which threads, is not known
-//! here.
+//! A scenario with a table `[compare]` holds experiments, each with a few points: keys and their
+//! values, by the axes of a [sweep](crate::sweep). This module does not know which threads run
+//! them.
 
 mod figures;
 mod flows;

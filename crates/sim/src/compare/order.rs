@@ -1,35 +1,35 @@
-//! Whether fabrics come in the order of the published values.
+//! The order of fabrics, compared with the order of the published values.
 
 use super::Place;
 
-/// Published values that are closer than this say nothing of an order.
+/// Published values with a smaller ratio do not define an order.
 const GAP: f64 = 1.1;
 
 /// Pairs of fabrics whose published values are more than 10 % apart, over all points.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Order {
-    /// How many there are.
+    /// Number of pairs.
     pub pairs: usize,
-    /// Those that came out the other way round, or equal.
+    /// The pairs that came out in the other order, or equal.
     pub reversed: Vec<Reversal>,
 }
 
 /// A pair in another order than published.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct Reversal {
-    /// Where.
+    /// The experiment.
     pub experiment: String,
-    /// Where in it.
+    /// The point of the experiment.
     pub point: String,
     /// The fabric that has the lower published value.
     pub lower: String,
-    /// The other one.
+    /// The fabric that has the higher published value.
     pub higher: String,
 }
 
 impl Order {
-    /// Holds the fabrics of each point against each other, by a number at each place; pairs without
-    /// it are not counted.
+    /// Compares the fabrics of each point by the number at each place; pairs without a number are
+    /// not counted.
     #[must_use]
     pub fn of(rows: &[(&Place, Option<f64>)]) -> Order {
         let mut order = Order::default();
@@ -56,7 +56,7 @@ impl Order {
         order
     }
 
-    /// In a line, and the reversed pairs with how often each is, most often first.
+    /// A summary line, then the reversed pairs with their counts, most frequent first.
     #[must_use]
     pub fn lines(&self) -> Vec<String> {
         let kept = self.pairs - self.reversed.len();

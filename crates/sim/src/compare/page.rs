@@ -1,4 +1,5 @@
-//! A comparison as a page: where rivals are not behind, the figures, every number.
+//! A comparison as a page: the points at which rivals are not behind, the figures, and every
+//! number.
 
 use super::figures::{columns, figures_of, figures_of_runs, method_figures};
 use super::picture::{At, data_table, distinct};
@@ -9,10 +10,10 @@ use super::{
 use crate::metrics::RunResult;
 use crate::report::{ReportInput, ReportedRun, TableSection};
 
-/// What repeats a figure: of the experiment, if it is of one, into a folder of this name.
+/// The command that repeats a figure of an experiment, if it belongs to one, into a folder.
 pub type Repeat<'a> = &'a dyn Fn(Option<&str>, &str) -> String;
 
-/// The points of a comparison, each run to its end. Title, lead and origin are the caller's.
+/// The page of a comparison whose runs went to the end. The caller sets title, lead and origin.
 #[must_use]
 pub fn points_page(rows: &[Compared], baseline: &str, repeat: Repeat<'_>) -> ReportInput {
     let mut figures = Vec::new();
@@ -42,7 +43,7 @@ pub fn points_page(rows: &[Compared], baseline: &str, repeat: Repeat<'_>) -> Rep
     }
 }
 
-/// The points of a comparison by a published method.
+/// The page of a comparison by a published method.
 #[must_use]
 pub fn method_page(
     rows: &[ByMethod],
@@ -91,7 +92,7 @@ pub fn method_page(
     }
 }
 
-/// One workload on several fabrics.
+/// The page of one workload on several fabrics.
 #[must_use]
 pub fn runs_page(rows: &[Compared], baseline: &str, repeat: Repeat<'_>) -> ReportInput {
     let runs: Vec<&RunResult> = rows.iter().map(|row| &row.same_messages).collect();
@@ -120,7 +121,7 @@ fn leads_title(baseline: &str, none: bool) -> String {
     }
 }
 
-/// The first table of a page; where there is one point, without the columns that name it.
+/// The first table of a page; with a single point, without the columns that name it.
 fn leads_section(leads: &[Lead], baseline: &str, several: bool) -> TableSection {
     let table = leads_rows(leads);
     let (table, text_columns) = if several {

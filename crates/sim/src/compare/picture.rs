@@ -1,4 +1,4 @@
-//! Numbers at places as pictures: lines where points are values of one key, bars where they are
+//! Numbers at places as pictures: lines if the points are values of one key, bars if they are
 //! names.
 
 use super::Place;
@@ -7,10 +7,10 @@ use crate::report::{
     Axis, BarPlot, BarSeries, DataTable, LinePlot, Panel, Plot, Role, Scale, Series,
 };
 
-/// A number at a place, where there is one.
+/// A number at a place, if there is one.
 pub(super) type At<'r> = (&'r Place, Option<f64>);
 
-/// What a fabric is in a picture.
+/// The role of a fabric in a picture.
 pub(super) fn role(fabric: &str) -> Role {
     match registry::find(fabric) {
         Some(fabric) if fabric.is_bound => Role::Reference,
@@ -18,7 +18,7 @@ pub(super) fn role(fabric: &str) -> Role {
     }
 }
 
-/// Different values in the order in which they come first.
+/// The distinct values in the order of their first occurrence.
 pub(super) fn distinct<'a>(values: impl Iterator<Item = &'a String>) -> Vec<&'a String> {
     let mut found = Vec::new();
     for value in values {
@@ -29,7 +29,7 @@ pub(super) fn distinct<'a>(values: impl Iterator<Item = &'a String>) -> Vec<&'a 
     found
 }
 
-/// All fabrics together, a panel for each kind of number.
+/// All fabrics together, with a panel for each quantity.
 pub(super) fn together(panels: &[(&str, Vec<At<'_>>)], y: Axis) -> Plot {
     let lines = |(title, numbers): &(&str, Vec<At<'_>>)| Panel {
         title: (*title).to_owned(),
@@ -41,7 +41,7 @@ pub(super) fn together(panels: &[(&str, Vec<At<'_>>)], y: Axis) -> Plot {
     plot(panels.iter().map(lines).collect(), y)
 }
 
-/// Each fabric in a panel of its own, with a scale of its own, its published values beside it.
+/// Each fabric in a panel of its own, with its own scale and its published values.
 pub(super) fn beside_published(numbers: &[At<'_>], y: Axis) -> Plot {
     const PUBLISHED: &str = "published";
     let published: Vec<At<'_>> =
@@ -58,7 +58,7 @@ pub(super) fn beside_published(numbers: &[At<'_>], y: Axis) -> Plot {
     bars(fabrics.into_iter().map(panel).collect(), y)
 }
 
-/// A table with these columns of text, as the pages show it.
+/// A table with these text columns, as pages show it.
 pub(super) fn data_table(
     (head, rows): (Vec<&'static str>, Vec<Vec<String>>),
     text_columns: &[usize],
@@ -134,12 +134,12 @@ impl Line {
     }
 }
 
-/// Bars start where a length means something.
+/// The axis for bars, which start where a length has a meaning.
 pub(super) fn of_bars(y: Axis) -> Axis {
     if y.start.is_some() { y } else { Axis::from_zero(&y.label, y.decimals) }
 }
 
-/// The axis of points that are all called KEY=NUMBER, of one key.
+/// The axis of points that are all named KEY=NUMBER with one key.
 fn axis_of(points: &[String]) -> Option<Axis> {
     let values: Vec<(&str, f64)> =
         points.iter().map(|point| value_of(point)).collect::<Option<_>>()?;
@@ -155,7 +155,7 @@ fn value_of(point: &str) -> Option<(&str, f64)> {
     Some((key, value.parse().ok().filter(|value: &f64| value.is_finite())?))
 }
 
-/// A name of a scenario as a person would write it.
+/// A scenario's name, as it is shown to readers.
 pub(super) fn spoken(name: &str) -> String {
     let mut spoken = name.replace('_', " ");
     if let Some(first) = spoken.get_mut(..1) {
@@ -164,7 +164,7 @@ pub(super) fn spoken(name: &str) -> String {
     spoken
 }
 
-/// Times in ns: of lines by ratios, of bars from 0.
+/// Axis of times in ns: a ratio scale for lines, from 0 for bars.
 pub(super) fn ns_axis() -> Axis {
     Axis::of_data("Latency (ns)", Scale::Log, 1)
 }

@@ -1,4 +1,4 @@
-//! The table `[compare]` of a scenario, and the points it asks for.
+//! The table `[compare]` of a scenario, and its points.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -19,59 +19,59 @@ use crate::sweep::{Grid, fabric_list, fabrics_allowed, read_axes};
 use crate::workload::{InputError, WorkloadConfig};
 use crate::{Kind, SourceError};
 
-/// Most points of an experiment.
+/// Maximum number of points of an experiment.
 const POINTS_MAX: u64 = 1_000;
 
 /// A validated comparison.
 pub struct Comparison {
-    /// The fabric that the others are held against: the scenario's own.
+    /// The fabric to which the others are compared: the scenario's own.
     pub baseline: &'static FabricEntry,
     /// The fabrics that the scenario compares.
     pub fabrics: Vec<&'static FabricEntry>,
-    /// In the order of the file.
+    /// The experiments in the order of the file.
     pub experiments: Vec<Experiment>,
-    /// Values to hold the results against, where the scenario names a file of them.
+    /// Published values for comparison, if the scenario names a file of them.
     pub values: Option<PublishedValues>,
-    /// How these values were made, where the scenario says it.
+    /// The method behind these values, if the scenario has it.
     pub method: Option<PublishedMethod>,
 }
 
-/// Points that belong together.
+/// A group of points.
 pub struct Experiment {
-    /// As the file calls it.
+    /// The name in the file.
     pub name: String,
-    /// What is varied, one after the other.
+    /// The points, in the order of variation.
     pub points: Vec<ComparedPoint>,
 }
 
 /// One workload on one network, for every fabric.
 pub struct ComparedPoint {
-    /// What people call it: `load=0.2`.
+    /// The name that is shown: `load=0.2`.
     pub name: String,
-    /// The keys that make it, as `--set` takes them.
+    /// The keys and values of the point, in the form of `--set`.
     pub settings: Vec<String>,
-    /// What is run.
+    /// The scenario to run.
     pub scenario: Scenario,
-    /// What is run by the published method, on each fabric that it says something of.
+    /// The runs by the published method, for each fabric that it mentions.
     by_method: BTreeMap<&'static str, OneFabrics>,
 }
 
-/// What one fabric runs.
+/// The run of one fabric.
 struct OneFabrics {
     scenario: Scenario,
-    /// Share of reads, also where they run as writes.
+    /// Share of reads, even if they run as writes.
     read_fraction: f64,
 }
 
 impl ComparedPoint {
-    /// The scenario with its load counted in the blocks of `fabric` and not in those of its own.
+    /// The scenario with its load counted in the blocks of `fabric`, and not in its own fabric's.
     #[must_use]
     pub fn in_blocks_of(&self, fabric: &FabricEntry) -> Scenario {
         Scenario { fabric_kind: fabric.name.to_owned(), ..self.scenario.clone() }
     }
 
-    /// What the published method runs on `fabric`, for each of its seeds; `None` where it says
-    /// nothing of it.
+    /// The runs of the published method on `fabric`, one for each of its seeds; `None` if the
+    /// method does not mention the fabric.
     #[must_use]
     pub fn by_method(
         &self,
@@ -87,13 +87,13 @@ impl ComparedPoint {
         Some((0..method.seeds).map(seed).collect())
     }
 
-    /// What a run of [`ComparedPoint::by_method`] comes to.
+    /// The result of a run of [`ComparedPoint::by_method`].
     ///
     /// # Errors
-    /// As [`messages`].
+    /// The errors of [`messages`].
     ///
     /// # Panics
-    /// When the method says nothing of the fabric.
+    /// If the method does not mention the fabric.
     pub fn count(
         &self,
         method: &PublishedMethod,
@@ -114,10 +114,10 @@ impl ComparedPoint {
         Ok(count(ways, &is_read, method, &method.fabrics[fabric.name], slot))
     }
 
-    /// The share of its busiest links that the same messages ask of `fabric`; `None` for a trace.
+    /// The share of `fabric`'s busiest links that the same messages need; `None` for a trace.
     ///
     /// # Errors
-    /// As [`offered`].
+    /// The errors of [`offered`].
     pub fn asked(&self, fabric: &FabricEntry) -> Result<Option<f64>, SourceError> {
         let WorkloadConfig::Poisson(poisson) = &self.scenario.workload else { return Ok(None) };
         let own = offered(&self.scenario)?.map(|offered| offered.messages_per_s);
@@ -127,13 +127,13 @@ impl ComparedPoint {
 }
 
 impl Comparison {
-    /// Reads the table `[compare]` of the scenario in `file`; `None` where it has none.
-    /// `settings` are set over the whole file, and `seed` over all points.
+    /// Reads the table `[compare]` of the scenario in `file`; `None` if it has none. `settings`
+    /// override the whole file, and `seed` overrides all points.
     ///
     /// # Errors
-    /// [`InputError`] for a file that cannot be read, a key or fabric that does not exist, a value
-    /// that is not allowed, an empty axis, points without names, a topology that a fabric does not
-    /// run on, and published values that are not those of the points.
+    /// [`InputError`] for a file that cannot be read, an unknown key or fabric, an invalid value,
+    /// an empty axis or points without names. Also for a topology on which a fabric does not run,
+    /// and for published values that do not match the points.
     pub fn load(
         file: &Path,
         settings: &[Setting],
@@ -279,8 +279,8 @@ impl<'s> Request<'s> {
         Ok(scenario)
     }
 
-    /// What each fabric runs at a point by the published method: its own keys, and the same
-    /// messages, whose load counts data alone.
+    /// The run of each fabric at a point by the published method: its own keys, and the same
+    /// messages, whose load counts only data.
     fn by_method(
         &self,
         method: &PublishedMethod,
@@ -290,7 +290,7 @@ impl<'s> Request<'s> {
         let refused = |error: SourceError| InputError::file(self.source.file, error.to_string());
         let base = self.scenario_at(grid, values, self.settings)?;
         let scenario = |(&name, of): (&&'static str, &FabricMethod)| {
-            // What is asked for on the command line goes over what the method says.
+            // Settings on the command line override the method.
             let settings = [&of.settings[..], self.settings].concat();
             let scenario = self.scenario_at(grid, values, &settings)?;
             let mut scenario = with_load_of_data(&scenario, &base).map_err(refused)?;
@@ -371,8 +371,8 @@ mod tests {
             point.asked(fabric).unwrap().unwrap()
         };
         assert!((asked("edm") - 0.5).abs() < 1e-12);
-        // A write of 64 B: ten blocks and a notification's or grant's one a link on EDM, a frame of
-        // 15 and a credit of 11 on IRD.
+        // A write of 64 B takes ten blocks and one for the notification or grant on each EDM link.
+        // On IRD it takes a frame of 15 and a credit of 11.
         assert!((asked("ird") - 0.5 * 26.0 / 11.0).abs() < 1e-9, "{}", asked("ird"));
         let own = point.in_blocks_of(registry::find("ird").unwrap());
         assert_eq!(own.fabric_kind, "ird");

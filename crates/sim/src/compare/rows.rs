@@ -1,4 +1,4 @@
-//! What a comparison came to, as rows of tables.
+//! The results of a comparison, as rows of tables.
 
 use serde::Serialize;
 
@@ -14,14 +14,14 @@ pub struct Place {
     pub point: String,
     /// Name of the fabric.
     pub fabric: String,
-    /// The published mean slowdown.
+    /// The published mean slowdown, if there is one.
     pub published: Option<f64>,
-    /// Why the fabric's numbers are not the published ones, where they are not.
+    /// Why the fabric's numbers differ from the published ones, if they do.
     pub why: String,
 }
 
 impl Place {
-    /// Whether another one is at the same point.
+    /// True if another place has the same point.
     pub(super) fn is_with(&self, other: &Place) -> bool {
         self.experiment == other.experiment && self.point == other.point
     }
@@ -30,30 +30,30 @@ impl Place {
         [&self.experiment, &self.point, &self.fabric].map(String::clone).to_vec()
     }
 
-    /// By how much a mean slowdown differs from the published one, in percent.
+    /// Difference of a mean slowdown from the published one, in percent.
     fn percent(&self, slowdown_mean: Option<f64>) -> Option<f64> {
         Some((slowdown_mean? / self.published? - 1.0) * 100.0)
     }
 }
 
-/// What a fabric came to at a point, every message run to its end.
+/// The results of a fabric at a point, with every message run to its end.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Compared {
-    /// Where.
+    /// The fabric and the point.
     #[serde(flatten)]
     pub place: Place,
-    /// Share of its busiest links that the messages ask for, those of the scenario's fabric; over 1
-    /// it cannot carry them. `None` for a trace.
+    /// Share of its busiest links that the messages of the scenario's fabric need. Over 1 it cannot
+    /// carry them. `None` for a trace.
     pub load_asked: Option<f64>,
-    /// On the same messages at the same times as every other fabric.
+    /// The run on the same messages at the same times as every other fabric.
     pub same_messages: RunResult,
-    /// With the load counted in its own blocks; `None` for the scenario's own fabric, where it is
-    /// the same.
+    /// The run with the load counted in its own blocks; `None` for the scenario's own fabric, where
+    /// it would be the same run.
     pub own_blocks: Option<RunResult>,
 }
 
 impl Compared {
-    /// What a reader must know of its runs: messages lost, and fallbacks.
+    /// Notices for the reader about its runs: lost messages, and fallbacks.
     #[must_use]
     pub fn said(&self) -> Vec<String> {
         let mut said = Vec::new();
@@ -69,8 +69,8 @@ impl Compared {
     }
 }
 
-/// The table of all points: head and rows. Columns that start with `own` are of load counted in the
-/// fabric's own blocks.
+/// The table of all points: header and rows. Columns that start with `own` are for load counted in
+/// the fabric's own blocks.
 #[must_use]
 pub fn points_rows(rows: &[Compared]) -> (Vec<&'static str>, Vec<Vec<String>>) {
     let head = vec![
@@ -109,7 +109,7 @@ pub fn points_rows(rows: &[Compared]) -> (Vec<&'static str>, Vec<Vec<String>>) {
     (head, rows.iter().map(row).collect())
 }
 
-/// By how much the mean slowdown differs from the published one, and why where it is over 10 %.
+/// The difference of the mean slowdown from the published one, and its reason if it is over 10 %.
 fn differs(row: &Compared) -> String {
     let Some(percent) = row.place.percent(row.same_messages.kinds.all.slowdown_mean) else {
         return "-".to_owned();
@@ -125,10 +125,10 @@ fn differs(row: &Compared) -> String {
     format!("{percent:+.0} %: {why}{own}{}", row.place.why)
 }
 
-/// What a fabric came to at a point by a published method.
+/// The result of a fabric at a point by a published method.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ByMethod {
-    /// Where.
+    /// The fabric and the point.
     #[serde(flatten)]
     pub place: Place,
     /// Mean over the seeds of the mean over the flows that ended in time.
@@ -137,16 +137,16 @@ pub struct ByMethod {
     pub slowdown_mean_by_seed: Vec<Option<f64>>,
     /// Mean over the seeds of the mean time of these flows.
     pub latency_ns_mean: Option<f64>,
-    /// Flows that ended in time, of all seeds.
+    /// Number of flows that ended in time, over all seeds.
     pub flows: u64,
-    /// Messages that had not ended when their run was over, of all seeds.
+    /// Number of messages that had not ended when their run was over, over all seeds.
     pub unfinished: u64,
-    /// When the run of the first seed was over.
+    /// Time at which the run of the first seed was over, in ns.
     pub stopped_ns: f64,
 }
 
 impl ByMethod {
-    /// A place from the runs of its seeds.
+    /// The result at a place from the runs of its seeds.
     #[must_use]
     pub fn of(place: Place, seeds: &[Counted]) -> ByMethod {
         let by_seed: Vec<Option<f64>> = seeds.iter().map(|seed| seed.slowdown_mean).collect();
@@ -161,7 +161,7 @@ impl ByMethod {
         }
     }
 
-    /// By how much it differs from the published value, and why where that is over 10 %.
+    /// The difference from the published value, and its reason if it is over 10 %.
     fn differs(&self) -> String {
         match self.place.percent(self.slowdown_mean) {
             None => "-".to_owned(),
@@ -173,7 +173,7 @@ impl ByMethod {
     }
 }
 
-/// The table of points by a published method: head and rows.
+/// The table of points by a published method: header and rows.
 #[must_use]
 pub fn method_rows(rows: &[ByMethod]) -> (Vec<&'static str>, Vec<Vec<String>>) {
     let head = vec![
@@ -202,10 +202,10 @@ pub fn method_rows(rows: &[ByMethod]) -> (Vec<&'static str>, Vec<Vec<String>>) {
     (head, rows.iter().map(row).collect())
 }
 
-/// Numbers that differ by no more need no reason.
+/// Differences up to this percentage need no reason.
 const NEAR_PERCENT: f64 = 10.0;
 
-/// Of the values that are there.
+/// The mean of the values; `None` is left out.
 fn mean(values: impl Iterator<Item = Option<f64>>) -> Option<f64> {
     let known: Vec<f64> = values.flatten().collect();
     (!known.is_empty()).then(|| known.iter().sum::<f64>() / known.len() as f64)
@@ -224,7 +224,7 @@ pub(super) mod tests {
     use crate::metrics::{FabricStats, Recorder, RunFacts, Window};
     use crate::{Kind, Message};
 
-    /// A message of so many ns, over so many alone.
+    /// A message of `ns`, which takes `alone_ns` alone.
     pub(crate) fn run(ns: u64, alone_ns: u64) -> RunResult {
         let mut recorder = Recorder::new(Window::ALL);
         let (arrival, bytes) = (Ps(0), Bytes(64));

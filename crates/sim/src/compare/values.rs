@@ -1,4 +1,4 @@
-//! Published values: what another program came to at each point of a comparison.
+//! Published values: the results of another program at each point of a comparison.
 
 use std::path::Path;
 
@@ -27,8 +27,8 @@ impl PublishedValues {
     /// start with `#` are comments.
     ///
     /// # Errors
-    /// [`InputError`] for a file that cannot be read, a column that is no fabric, and the first row
-    /// that has not a number over 0 for each.
+    /// [`InputError`] for a file that cannot be read and a column that is not a fabric. Also for
+    /// the first row that lacks a number over 0 in a column.
     pub fn load(file: &Path) -> Result<PublishedValues, InputError> {
         let text = read_text(file)?;
         let is_row = |(_, line): &(u64, &str)| !line.starts_with('#') && !line.trim().is_empty();
@@ -59,7 +59,7 @@ impl PublishedValues {
         Ok(PublishedValues { fabrics, rows })
     }
 
-    /// The value at a point, where there is one.
+    /// The value at a point, if there is one.
     #[must_use]
     pub fn at(&self, experiment: &str, point: &str, fabric: &str) -> Option<f64> {
         let column = self.fabrics.iter().position(|name| name == fabric)?;
@@ -68,7 +68,7 @@ impl PublishedValues {
         Some(row.values[column])
     }
 
-    /// Whether there are values at a point.
+    /// True if there are values at a point.
     #[must_use]
     pub fn has(&self, experiment: &str, point: &str) -> bool {
         self.rows.iter().any(|row| row.experiment == experiment && row.point == point)

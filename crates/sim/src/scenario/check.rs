@@ -1,4 +1,4 @@
-//! What holds for every scenario, whatever its text: checked by the fuzz target and by proptest.
+//! Invariants of every scenario, whatever its text is: the fuzz target and proptest check them.
 
 use std::path::Path;
 
@@ -8,10 +8,10 @@ use crate::{Kind, MessageSource};
 
 const FABRICS: [&str; 2] = ["edm", "raw-ethernet"];
 
-/// Reads `text` as a scenario and, where it is one of synthetic messages, draws the first of them.
+/// Reads `text` as a scenario. If it has synthetic messages, draws the first of them.
 ///
 /// # Panics
-/// When a scenario that is accepted cannot be run, or an error is more than one line.
+/// If an accepted scenario cannot be run, or an error has more than one line.
 pub fn check_scenario(text: &str) {
     let scenario = match Scenario::parse(text, Path::new("fuzzed"), &FABRICS) {
         Ok(scenario) => scenario,
@@ -32,7 +32,7 @@ pub fn check_scenario(text: &str) {
         compute_uplink: bytes.to_blocks().0 as f64,
         ..LinkBlocks::default()
     };
-    // Only a load that would take days is refused here: it takes the fabric to know.
+    // Only a load that would take days is refused here, since that depends on the fabric.
     let Ok(mut source) = Poisson::new(poisson, nodes, link, scenario.run.seed, &blocks) else {
         return;
     };

@@ -1,7 +1,8 @@
-//! Scenarios: a network, what it is asked for, and how it is measured, as one TOML file.
+//! Scenarios: a network, its workload, and the measurement, as one TOML file.
 //!
-//! The keys are read by hand from spanned values, not derived: an error then names line, key, what
-//! was found and what is allowed, and the reference page can be held to exactly the keys known.
+//! The keys are read by hand from spanned values, and not derived. So an error names line, key,
+//! what was found and what it must be. The reference page can be checked against the exact set of
+//! keys.
 
 mod check;
 mod shipped;
@@ -24,7 +25,7 @@ use crate::workload::{InputError, TraceConfig, WorkloadConfig};
 pub use check::check_scenario;
 pub use shipped::shipped;
 
-/// Longest scenario: what is longer is some other file.
+/// Maximum bytes of a scenario: a longer file is not a scenario.
 const SCENARIO_BYTES_MAX: u64 = 1 << 20;
 
 /// A validated scenario.
@@ -36,44 +37,44 @@ pub struct Scenario {
     pub fabric: FabricConfig,
     /// The messages.
     pub workload: WorkloadConfig,
-    /// How they are run and measured.
+    /// The run and its measurement.
     pub run: RunConfig,
 }
 
-/// How a run is made and which of its messages count.
+/// The parameters of a run, and which of its messages count.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RunConfig {
-    /// Of all randomness.
+    /// The seed of all randomness.
     pub seed: u64,
-    /// Share of the messages, the first to arrive, that run but are not measured.
+    /// Share of the messages that run but are not measured, from the first arrivals.
     pub warmup_fraction: f64,
-    /// Share of the messages, the last to arrive, that run but are not measured.
+    /// Share of the messages that run but are not measured, from the last arrivals.
     pub cooldown_fraction: f64,
 }
 
-/// What is asked of a scenario beside its file.
+/// Changes to a scenario's file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Changes {
-    /// Keys set over what the file says, in their order.
+    /// Keys that override the file, in order.
     pub settings: Vec<Setting>,
-    /// Takes the place of the workload, whatever it is.
+    /// A trace that replaces the workload.
     pub trace: Option<TraceConfig>,
 }
 
 impl Scenario {
-    /// Reads the scenario in `file`. `fabrics` are the names of the registry, the default first;
-    /// other files that the scenario names are looked up from its folder.
+    /// Reads the scenario in `file`. `fabrics` are the names of the registry, the default first.
+    /// Other files that the scenario names are looked up from its folder.
     ///
     /// # Errors
-    /// [`InputError`] for a file that cannot be read and as [`Scenario::parse`].
+    /// [`InputError`] for a file that cannot be read, and the errors of [`Scenario::parse`].
     pub fn load(file: &Path, fabrics: &[&str]) -> Result<Scenario, InputError> {
         Scenario::load_with(file, &Changes::default(), fabrics)
     }
 
-    /// As [`Scenario::load`], with changes.
+    /// Reads a scenario as [`Scenario::load`] does, with changes.
     ///
     /// # Errors
-    /// As [`Scenario::load`]; a setting is named as `--set`.
+    /// The errors of [`Scenario::load`]; a setting is named as `--set`.
     pub fn load_with(
         file: &Path,
         changes: &Changes,
@@ -83,24 +84,24 @@ impl Scenario {
         Scenario::parse_with(&text, file, changes, fabrics)
     }
 
-    /// Reads a scenario from its text; `file` is what errors call it.
+    /// Reads a scenario from its text; errors name it by `file`.
     ///
     /// # Errors
-    /// [`InputError`] with the line and key of what is not TOML, not known or not allowed.
+    /// [`InputError`] with the line and key of text that is not TOML, unknown or invalid.
     ///
     /// # Panics
-    /// When `fabrics` is empty.
+    /// If `fabrics` is empty.
     pub fn parse(text: &str, file: &Path, fabrics: &[&str]) -> Result<Scenario, InputError> {
         Scenario::parse_with(text, file, &Changes::default(), fabrics)
     }
 
-    /// As [`Scenario::parse`], with changes.
+    /// Reads a scenario as [`Scenario::parse`] does, with changes.
     ///
     /// # Errors
-    /// As [`Scenario::parse`]; a setting is named as `--set`.
+    /// The errors of [`Scenario::parse`]; a setting is named as `--set`.
     ///
     /// # Panics
-    /// As [`Scenario::parse`].
+    /// In the cases of [`Scenario::parse`].
     pub fn parse_with(
         text: &str,
         file: &Path,
@@ -110,21 +111,21 @@ impl Scenario {
         read(text, file, changes, fabrics).map(|(scenario, _)| scenario)
     }
 
-    /// All defaults, with changes.
+    /// The default scenario, with changes.
     ///
     /// # Errors
-    /// [`InputError`] for a setting that is not known or not allowed.
+    /// [`InputError`] for a setting that is unknown or invalid.
     ///
     /// # Panics
-    /// As [`Scenario::parse`].
+    /// In the cases of [`Scenario::parse`].
     pub fn default_with(changes: &Changes, fabrics: &[&str]) -> Result<Scenario, InputError> {
         read(DEFAULTS, Path::new("defaults"), changes, fabrics).map(|(scenario, _)| scenario)
     }
 
-    /// All defaults, but the messages of `trace`, measured whole.
+    /// The default scenario with the messages of `trace`, all of which are measured.
     ///
     /// # Panics
-    /// As [`Scenario::parse`].
+    /// In the cases of [`Scenario::parse`].
     #[must_use]
     pub fn of_trace(trace: TraceConfig, fabrics: &[&str]) -> Scenario {
         let (defaults, _) = defaults(fabrics);
@@ -132,7 +133,7 @@ impl Scenario {
         Scenario { workload: WorkloadConfig::Trace(trace), run, ..defaults }
     }
 
-    /// How many messages it has, where it says so: a trace does not.
+    /// Number of messages, if the scenario has it: a trace does not.
     #[must_use]
     pub fn messages(&self) -> Option<u64> {
         match &self.workload {
@@ -141,32 +142,32 @@ impl Scenario {
         }
     }
 
-    /// About how long it runs beside others of its fabric, in no unit; longer than any where nobody
-    /// knows, for a trace.
+    /// Approximate duration relative to other scenarios of its fabric, without a unit. For a trace
+    /// it is unknown, and longer than any other.
     #[must_use]
     pub fn work(&self) -> f64 {
         match &self.workload {
             WorkloadConfig::Poisson(poisson) => {
                 let packets = 1.0 + poisson.sizes.mean_bytes() / self.fabric.packet.mtu.0 as f64;
-                // What waits costs more, by a little.
+                // Waiting messages cost slightly more.
                 poisson.messages as f64 * packets * (1.0 + poisson.load)
             }
             WorkloadConfig::Trace(_) => f64::INFINITY,
         }
     }
 
-    /// Every key that a scenario may have, with its default and what is allowed.
+    /// Every key of a scenario, with its default and its valid values.
     ///
     /// # Panics
-    /// As [`Scenario::parse`].
+    /// In the cases of [`Scenario::parse`].
     #[must_use]
     pub fn keys(fabrics: &[&str]) -> Vec<Key> {
         defaults(fabrics).1
     }
 }
 
-/// The text of a scenario, or of a file that varies one; where there is none of that name, of the
-/// one that comes with the program.
+/// The text of a scenario, or of a file that varies one. If the file does not exist, the text is
+/// the shipped file of this name.
 ///
 /// # Errors
 /// [`InputError`] for a file that cannot be read, is too long, or is not UTF-8.
@@ -189,7 +190,7 @@ pub fn read_text(file: &Path) -> Result<String, InputError> {
     })
 }
 
-/// A scenario that says nothing.
+/// A scenario without keys.
 const DEFAULTS: &str = "[run]\n";
 
 fn defaults(fabrics: &[&str]) -> (Scenario, Vec<Key>) {
@@ -207,7 +208,7 @@ fn read(
     let source =
         Source { file, text: &lines.text, file_bytes: text.len(), keys: RefCell::default() };
     let mut values = DeTable::parse(text).map_err(|error| match error.span() {
-        // At its end a text that breaks off is still the file's.
+        // An error at the end of the text still belongs to the file.
         Some(span) => InputError::line(
             file,
             source.line(span.start),
@@ -220,7 +221,7 @@ fn read(
         return Err(InputError::file(file, problem));
     }
     lines.apply(values.get_mut());
-    // Points of a comparison: `compare` reads them, and one run has none.
+    // The points of a comparison are read by `compare`; a single run has none.
     values.get_mut().remove("compare");
     let root = source.root(values.get_ref());
     let folder = file.parent().unwrap_or(Path::new(""));
@@ -237,7 +238,7 @@ fn read(
     Ok((Scenario { fabric_kind, fabric, workload, run }, keys))
 }
 
-/// Refuses what a change would leave without effect.
+/// Refuses a change that would have no effect.
 fn check_settings(changes: &Changes, keys: &[Key]) -> Result<(), InputError> {
     for setting in &changes.settings {
         let key = setting.key();

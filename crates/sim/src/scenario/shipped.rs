@@ -1,14 +1,14 @@
-//! Scenarios, sweeps and published values that come with the program, for where the repository is
-//! not: `ethermem sim load-64b` runs in any folder.
+//! Scenarios, sweeps and published values that are shipped with the program, for use without the
+//! repository: `ethermem sim load-64b` runs in any folder.
 
 use std::path::{Component, Path, PathBuf};
 
-/// The path in the repository and the text of each; the build script lists them.
+/// The path in the repository and the text of each shipped file; the build script lists them.
 const SHIPPED: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/shipped.rs"));
 
-/// The path and text of the file that comes with the program and stands for `file`, if there is no
-/// file of that name: one written as in the repository (`scenarios/load-64b.toml`), or a scenario
-/// or a sweep by its name (`load-64b.toml`, `load-64b`).
+/// The path and text of the shipped file for `file`, if no file of that name exists. `file` is a
+/// path as in the repository (`scenarios/load-64b.toml`), or the name of a scenario or a sweep
+/// (`load-64b.toml`, `load-64b`).
 #[must_use]
 pub fn shipped(file: &Path) -> Option<(&'static str, &'static str)> {
     if !matches!(file.try_exists(), Ok(false)) {
@@ -24,8 +24,8 @@ pub fn shipped(file: &Path) -> Option<(&'static str, &'static str)> {
     names.iter().find_map(found).copied()
 }
 
-/// The path as the root of the repository sees it; what leads out of a folder that is not known is
-/// taken to come from one of the repository's.
+/// The path as seen from the root of the repository. A path that leads out of an unknown folder is
+/// taken to start in one of the repository's folders.
 fn in_repository(file: &Path) -> Option<PathBuf> {
     let mut path = PathBuf::new();
     for component in file.components() {
@@ -64,7 +64,7 @@ mod tests {
         assert_eq!(known.collect::<BTreeSet<_>>(), there);
     }
 
-    /// The tests of this package run in its folder, where none of them is.
+    /// The tests of this package run in its folder, which has none of these files.
     #[test]
     fn they_are_found_where_the_repository_is_not() {
         for (path, text) in SHIPPED {
@@ -77,7 +77,7 @@ mod tests {
             assert_eq!(shipped(Path::new(name)).unwrap().0, "scenarios/load-64b.toml", "{name}");
             assert!(Scenario::load(Path::new(name), FABRIC_NAMES).is_ok(), "{name}");
         }
-        // Both have files that they name.
+        // Both name further files.
         assert!(Comparison::load(Path::new("figure8b"), &[], None).unwrap().is_some());
         assert!(Sweep::load(Path::new("load"), &[]).is_ok());
         for name in ["no", "load-64b.csv", "src/load-64b.toml", "/scenarios/load-64b.toml", ""] {

@@ -13,9 +13,9 @@ use crate::workload::{
     TraceFormat, WorkloadConfig, built_in, built_in_names, read_size_cdf,
 };
 
-/// Most messages of a synthetic run.
+/// Maximum number of messages of a synthetic run.
 const MESSAGES_MAX: u64 = 1_000_000_000;
-/// Two loads that are each given with some decimals may sum to a last bit more than 1.
+/// Two loads with some decimals each may sum to a last bit more than 1.
 const LOAD_SLACK: f64 = 1e-9;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -32,7 +32,7 @@ enum PatternName {
     HotSpot,
 }
 
-/// What messages there are; files are looked up from `folder`.
+/// Reads the workload; files are looked up from `folder`.
 pub(super) fn read(
     root: &Table<'_>,
     fabric: &FabricConfig,
@@ -63,7 +63,7 @@ pub(super) fn read(
     Ok(workload)
 }
 
-/// Every key that a trace makes meaningless.
+/// Every key that has no meaning for a trace.
 const POISSON_KEYS: [&str; 12] = [
     "pattern",
     "incast_fan_in",
@@ -135,7 +135,7 @@ fn over_0_to_1(value: &toml::de::DeValue<'_>) -> Option<f64> {
     as_number(value).filter(|&value| value > 0.0 && value <= 1.0)
 }
 
-/// A synthetic load must leave the background its share.
+/// Checks that a synthetic load leaves the background its share.
 fn check_load(table: &Table<'_>, load: f64, background: f64) -> Result<(), InputError> {
     if load + background <= 1.0 + LOAD_SLACK {
         return Ok(());
@@ -184,7 +184,7 @@ fn trace(table: &Table<'_>, folder: &Path) -> Result<Option<TraceConfig>, InputE
     Ok(Some(TraceConfig { path, format }))
 }
 
-/// How the run is made; traces are by default measured whole.
+/// Reads how the run is made; by default all messages of a trace are measured.
 pub(super) fn read_run(
     root: &Table<'_>,
     workload: &WorkloadConfig,

@@ -1,4 +1,4 @@
-//! Axes: the keys that a sweep varies, and the values they take.
+//! Axes: the keys that a sweep varies, and their values.
 
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::Rng;
@@ -8,26 +8,26 @@ use toml::de::{DeTable, DeValue};
 use crate::keys::{Source, as_integer, as_number, as_text};
 use crate::workload::{InputError, unit};
 
-/// Most values of one axis.
+/// Maximum number of values of one axis.
 pub const AXIS_VALUES_MAX: u64 = 10_000;
-/// Integers up to here are whole numbers as floating-point numbers too.
+/// Integers up to this value are whole numbers as floating-point numbers, too.
 const INTEGER_MAX: u64 = 1 << 53;
-/// A computed value is rounded to so many digits: 0.3 is not 0.30000000000000004.
+/// Number of digits to which a computed value is rounded: 0.3 instead of 0.30000000000000004.
 const DIGITS: usize = 12;
 
 /// One varied key.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Axis {
-    /// With its tables: `fabric.edm.chunk_bytes`.
+    /// The name with its tables: `fabric.edm.chunk_bytes`.
     pub(super) key: String,
-    /// Where the sweep says it, in bytes of its text.
+    /// The byte offset of the axis in the sweep's text.
     pub(super) offset: usize,
     values: Values,
 }
 
 #[derive(Clone, Debug, PartialEq)]
 enum Values {
-    /// As TOML spells them.
+    /// The values as written in TOML.
     List(Vec<String>),
     Range(Range),
 }
@@ -38,11 +38,11 @@ struct Range {
     to: f64,
     steps: Option<u64>,
     logarithmic: bool,
-    /// Both ends are, so all values are.
+    /// True if both ends are whole, so that all values are.
     whole: bool,
 }
 
-/// The axes of the table `vary`, in the order of the file.
+/// Reads the axes of the table `vary`, in the order of the file.
 pub(crate) fn read(source: &Source<'_>, vary: &DeTable<'_>) -> Result<Vec<Axis>, InputError> {
     let mut axes = Vec::new();
     collect(source, "", vary, &mut axes)?;
@@ -84,7 +84,7 @@ fn collect(
     Ok(())
 }
 
-/// No key of a scenario has one of these names.
+/// True for a range: no key of a scenario has one of these names.
 fn is_range(table: &DeTable<'_>) -> bool {
     ["from", "to", "steps"].iter().any(|&key| table.contains_key(key))
 }
@@ -94,7 +94,7 @@ fn text_of(source: &Source<'_>, value: &Spanned<DeValue<'_>>) -> String {
 }
 
 impl Axis {
-    /// How many values a grid has along it.
+    /// Number of values of a grid along this axis.
     pub(super) fn count(&self) -> Result<u64, String> {
         match &self.values {
             Values::List(values) => Ok(values.len() as u64),
@@ -103,12 +103,12 @@ impl Axis {
         }
     }
 
-    /// Whether the sweep says how many values of a range there are.
+    /// True if the sweep gives the number of values of a range.
     pub(super) fn has_steps(&self) -> bool {
         matches!(&self.values, Values::Range(Range { steps: Some(_), .. }))
     }
 
-    /// The values of a grid, as TOML spells them.
+    /// The values of a grid, as written in TOML.
     pub(super) fn values(&self) -> Result<Vec<String>, String> {
         let values = match &self.values {
             Values::List(values) => values.clone(),
@@ -120,7 +120,7 @@ impl Axis {
         }
     }
 
-    /// A value at random, each as likely; of a range, by the range's scale.
+    /// A random value, each equally likely; in a range, by the range's scale.
     pub(super) fn draw(&self, generator: &mut Xoshiro256PlusPlus) -> String {
         let share = unit(generator.next_u64());
         match &self.values {
@@ -162,7 +162,7 @@ impl Range {
         Ok(Range { from, to, steps: steps.transpose()?, logarithmic, whole })
     }
 
-    /// Value `step` of as many as there are, the ends exactly as they are written.
+    /// Value number `step`; the two ends are exactly as written.
     fn value(&self, step: u64) -> String {
         let last = self.steps.unwrap_or(2) - 1;
         match step {
@@ -183,7 +183,7 @@ impl Range {
 
     fn between(&self, from: f64, to: f64, share: f64) -> f64 {
         if self.logarithmic {
-            // The logarithms of libm are the same bits on every platform.
+            // The logarithms of libm have equal bits on every platform.
             let (low, high) = (libm::log(from), libm::log(to));
             libm::exp(low + (high - low) * share)
         } else {

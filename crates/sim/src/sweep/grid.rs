@@ -1,4 +1,4 @@
-//! All combinations of the values of some axes, and the scenario at each.
+//! All combinations of the values of some axes, and the scenario of each.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use crate::registry::FABRIC_NAMES;
 use crate::scenario::{Changes, Scenario, Setting};
 use crate::workload::InputError;
 
-/// Axes of one file.
+/// The axes of one file.
 pub(crate) struct Grid<'s> {
     source: &'s Source<'s>,
     pub(super) axes: Vec<Axis>,
@@ -23,7 +23,7 @@ impl<'s> Grid<'s> {
         self.source.error(axis.offset, format!("vary.{}: {problem}", axis.key))
     }
 
-    /// Refuses keys that are set as well as varied.
+    /// Refuses keys that are both set and varied.
     pub(crate) fn check_settings(&self, settings: &[Setting]) -> Result<(), InputError> {
         let both = |axis: &&Axis| settings.iter().any(|setting| setting.key() == axis.key);
         match self.axes.iter().find(both) {
@@ -32,7 +32,7 @@ impl<'s> Grid<'s> {
         }
     }
 
-    /// How many combinations there are, at most 2^64 - 1.
+    /// Number of combinations, at most 2^64 - 1.
     pub(crate) fn count(&self) -> Result<u64, InputError> {
         self.axes.iter().try_fold(1_u64, |count, axis| {
             let values = axis.count().map_err(|problem| self.refuse(axis, &problem))?;
@@ -40,7 +40,7 @@ impl<'s> Grid<'s> {
         })
     }
 
-    /// The values of the axes at each point; the last axis runs fastest.
+    /// The values of the axes at each point; the last axis varies fastest.
     pub(crate) fn combinations(&self) -> Result<Vec<Vec<String>>, InputError> {
         let mut points = vec![Vec::new()];
         for axis in &self.axes {
@@ -53,13 +53,13 @@ impl<'s> Grid<'s> {
         Ok(points)
     }
 
-    /// The keys and values of a point, as `--set` takes them.
+    /// The keys and values of a point, in the form of `--set`.
     pub(crate) fn settings_at(&self, values: &[String]) -> Vec<String> {
         let pairs = self.axes.iter().zip(values);
         pairs.map(|(axis, value)| format!("{}={value}", axis.key)).collect()
     }
 
-    /// The scenario in a file, with its text, at a point, under `settings`.
+    /// The scenario of a point, from a file with its text, under `settings`.
     pub(crate) fn scenario_at(
         &self,
         (file, text): (&Path, &str),
@@ -76,7 +76,7 @@ impl<'s> Grid<'s> {
         read.map_err(|error| self.placed(error))
     }
 
-    /// An error of a setting is one of the axis that made it.
+    /// Assigns an error of a setting to the axis that made it.
     fn placed(&self, error: InputError) -> InputError {
         let (problem, file) = error.parts();
         let concerns = |axis: &&Axis| {

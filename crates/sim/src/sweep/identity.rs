@@ -1,4 +1,4 @@
-//! What a point is known by.
+//! The identity of a point.
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Write};
@@ -11,12 +11,12 @@ use sha2::{Digest, Sha256};
 use crate::scenario::Scenario;
 use crate::workload::{InputError, WorkloadConfig};
 
-/// The digest of the simulator's sources and of the versions of its libraries. It is the same in
-/// every program that is built of them, so that all of them share their finished points.
+/// The digest of the simulator's sources and of the versions of its libraries. All programs built
+/// from them share it, and so share their finished points.
 const SOURCES: &str = env!("ETHERMEM_SOURCES");
 
-/// SHA-256 of all that a point's result depends on: the simulator, the fabric, every key of the
-/// scenario with its seed and its sizes, and the bytes of its trace, wherever that lies.
+/// SHA-256 of everything that a point's result depends on: the simulator, the fabric, every key of
+/// the scenario with its seed and sizes, and the bytes of its trace, wherever it lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Identity([u8; 32]);
 
@@ -26,7 +26,7 @@ impl fmt::Display for Identity {
     }
 }
 
-/// Makes identities; reads each trace once.
+/// Computes identities; reads each trace once.
 pub(super) struct Identities<'s> {
     sources: &'s str,
     traces: BTreeMap<PathBuf, String>,
@@ -48,8 +48,8 @@ impl Identities<'_> {
             };
             self.traces.insert(path, trace_digest.clone());
         }
-        // Derived, so that no field of a scenario can be forgotten; the sources, which are part of
-        // the hash, cover a change of its form.
+        // The text is derived, so that no field of a scenario can be forgotten. The hash includes
+        // the sources, which cover a change of the text's form.
         let text = format!("{}\0{fabric}\0{scenario:?}\0{trace_digest}", self.sources);
         Ok(Identity(Sha256::digest(text).into()))
     }

@@ -1,4 +1,4 @@
-//! Finished points on the disk: a line each, whole or not taken.
+//! Finished points on the disk: one line each, accepted only if it is whole.
 
 use std::collections::BTreeMap;
 use std::fs::{File, TryLockError};
@@ -7,41 +7,41 @@ use std::path::{Path, PathBuf};
 
 use super::{Identity, METRICS, Record};
 
-/// A journal that cannot be used: one line that names it and the reason.
+/// Why a journal cannot be used: one line that names it and the reason.
 #[derive(Debug, thiserror::Error)]
 pub enum JournalError {
     /// Another sweep has it open.
     #[error("{}: another sweep writes it: wait for its end, or give another --out", .0.display())]
     Busy(PathBuf),
-    /// The system does not let us use it.
+    /// The operating system refuses the file.
     #[error("cannot write {}: {reason}", path.display())]
     Io {
         /// The journal.
         path: PathBuf,
-        /// Why not.
+        /// The reason.
         #[source]
         reason: io::Error,
     },
 }
 
-/// A file of [`Record`]s as lines of JSON, open for one sweep alone.
+/// A file of [`Record`]s as lines of JSON, open for one sweep at a time.
 ///
-/// A line counts when its line break is there and it reads as a record. What a kill or a full disk
-/// left of another one is cut off when the journal is opened, and its point runs again.
+/// A line counts if it has its line break and parses as a record. The rest that a kill or a full
+/// disk left is cut off when the journal is opened, and its point runs again.
 #[derive(Debug)]
 pub struct Journal {
     path: PathBuf,
     file: File,
-    /// Bytes of whole lines.
+    /// Number of bytes of whole lines.
     length_bytes: u64,
     records: BTreeMap<String, Record>,
 }
 
 impl Journal {
-    /// Opens or makes the journal at `path`.
+    /// Opens or creates the journal at `path`.
     ///
     /// # Errors
-    /// [`JournalError`] when it is open elsewhere, is no file, or cannot be read or written.
+    /// [`JournalError`] when it is open elsewhere, is not a file, or cannot be read or written.
     pub fn open(path: &Path) -> Result<Journal, JournalError> {
         let failed = |reason| JournalError::Io { path: path.to_owned(), reason };
         if path.exists() && !path.is_file() {
@@ -67,13 +67,13 @@ impl Journal {
         Ok(Journal { path: path.to_owned(), file, length_bytes: whole_bytes as u64, records })
     }
 
-    /// The record of a point, when it is finished.
+    /// The record of a point, if it is finished.
     #[must_use]
     pub fn get(&self, point: Identity) -> Option<&Record> {
         self.records.get(&point.to_string())
     }
 
-    /// How many points are finished.
+    /// Number of finished points.
     pub(super) fn len(&self) -> usize {
         self.records.len()
     }
@@ -81,7 +81,7 @@ impl Journal {
     /// Adds a finished point, and returns when it is on the disk.
     ///
     /// # Errors
-    /// [`JournalError`] when it does not fit; what was written of it is taken back.
+    /// [`JournalError`] when it does not fit; a partly written line is removed.
     ///
     /// # Panics
     /// Never: a record serialises.
@@ -90,7 +90,7 @@ impl Journal {
         line.push(b'\n');
         let written = self.file.write_all(&line).and_then(|()| self.file.sync_data());
         if let Err(reason) = written {
-            // Where this fails too, the line is cut off when the journal is opened again.
+            // If this fails too, the line is cut off when the journal is opened again.
             let _ = self.file.set_len(self.length_bytes);
             return Err(JournalError::Io { path: self.path.clone(), reason });
         }
@@ -112,7 +112,7 @@ mod tests {
     use super::*;
 
     fn sample(point: usize) -> Record {
-        // Numbers whose shortest decimals are long.
+        // The shortest decimals of these numbers are long.
         let value = |at: usize| (!at.is_multiple_of(5)).then(|| (at + point) as f64 / 3.0 + 1e-9);
         let values = (0..METRICS.len()).map(value).collect();
         Record { point: format!("{point:064x}"), values, notices: vec!["a\nb".to_owned()] }

@@ -1,8 +1,9 @@
-//! Sweeps: keys of a scenario varied, runs repeated over seeds, and what the seeds leave open.
+//! Sweeps: varied keys of a scenario, runs repeated over seeds, and the remaining uncertainty.
 //!
-//! A sweep is a list of points, each one scenario on one fabric with one seed. A point is known by
-//! the hash of all that its result depends on, so that a journal of finished points serves whatever
-//! sweep asks for them again. Who runs the points, on which threads, is not known here.
+//! A sweep is a list of points, each one scenario on one fabric with one seed. A point is
+//! identified by the hash of everything that its result depends on. So a journal of finished points
+//! serves every sweep that requests them again. This module does not know which threads run the
+//! points.
 
 mod axis;
 mod grid;

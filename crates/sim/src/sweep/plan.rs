@@ -1,4 +1,4 @@
-//! A sweep's file, and the points it asks for.
+//! A sweep's file, and its points.
 
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ use crate::registry::{self, FABRIC_NAMES, FabricEntry};
 use crate::scenario::{Scenario, Setting, read_text};
 use crate::workload::InputError;
 
-/// Most points of a sweep.
+/// Maximum number of points of a sweep.
 pub const POINTS_MAX: u64 = 100_000;
 
 /// A validated sweep.
@@ -25,39 +25,39 @@ pub struct Sweep {
     pub scenario: PathBuf,
     /// The varied keys, in the order of the file.
     pub axes: Vec<String>,
-    /// Grid or sample first, then fabrics, then seeds.
+    /// The points: grid or sample first, then fabrics, then seeds.
     pub points: Vec<Point>,
-    /// The scenario as it was read.
+    /// The text of the scenario, as it was read.
     pub(super) text: String,
-    /// Set over the scenario, for all points.
+    /// Settings that override the scenario for all points.
     pub(super) settings: Vec<Setting>,
 }
 
 /// One run of a sweep.
 pub struct Point {
-    /// The value of each axis, as TOML spells it.
+    /// The value of each axis, as written in TOML.
     pub values: Vec<String>,
-    /// Points that differ in their seed alone have the same one, counted from 0.
+    /// Index of the group, from 0; points of a group differ only in their seed.
     pub group: usize,
-    /// The fabric it runs on.
+    /// The fabric of the run.
     pub fabric: &'static FabricEntry,
-    /// What it runs, its seed included.
+    /// The scenario of the run, including its seed.
     pub scenario: Scenario,
-    /// What its result is kept under.
+    /// The identity under which its result is kept.
     pub identity: Identity,
 }
 
 impl Point {
-    /// The value of an axis as people and files are told it: text without its quotes.
+    /// The value of an axis for display and files: text without quotes.
     pub(super) fn shown(&self, axis: usize) -> &str {
         self.values[axis].trim_matches(['"', '\''])
     }
 }
 
-/// How a sweep repeats its runs.
+/// The seeds with which a sweep repeats its runs.
 #[derive(Clone)]
 enum Seeds {
-    /// So many, from the scenario's on.
+    /// This many seeds, from the scenario's on.
     Count(u64),
     List(Vec<u64>),
 }
@@ -78,25 +78,25 @@ impl Seeds {
     }
 }
 
-/// A sweep's file as it is read.
+/// A sweep's file, as it is parsed.
 struct Request<'s> {
     file: &'s Path,
     scenario: PathBuf,
-    /// Empty for the scenario's own.
+    /// The fabrics; empty for the scenario's own.
     fabrics: Vec<&'static FabricEntry>,
     seeds: Seeds,
-    /// How many points at random, and their seed; `None` for a grid.
+    /// Number of random points, and their seed; `None` for a grid.
     samples: Option<(u64, u64)>,
     grid: Grid<'s>,
 }
 
 impl Sweep {
-    /// Reads the sweep in `file`. `settings` are set over its scenario.
+    /// Reads the sweep in `file`. `settings` override its scenario.
     ///
     /// # Errors
-    /// [`InputError`] for a file or scenario that cannot be read, a key or fabric that does not
-    /// exist, a value that is not allowed, an empty axis, a topology that a fabric does not run on,
-    /// and more than [`POINTS_MAX`] points.
+    /// [`InputError`] for a file or scenario that cannot be read, an unknown key or fabric, an
+    /// invalid value, or an empty axis. Also for a topology on which a fabric does not run, and for
+    /// more than [`POINTS_MAX`] points.
     pub fn load(file: &Path, settings: &[Setting]) -> Result<Sweep, InputError> {
         let text = read_text(file)?;
         let source = Source { file, text: &text, file_bytes: text.len(), keys: RefCell::default() };
@@ -161,7 +161,8 @@ impl<'s> Request<'s> {
         Ok(())
     }
 
-    /// The values of the axes at each point of the grid or the sample; the last axis runs fastest.
+    /// The values of the axes at each point of the grid or the sample; the last axis varies
+    /// fastest.
     fn combinations(&self) -> Result<Vec<Vec<String>>, InputError> {
         let runs_each = self.seeds.count() * self.fabrics.len().max(1) as u64;
         let Some((samples, seed)) = self.samples else {
@@ -220,7 +221,7 @@ pub(crate) fn fabrics_allowed() -> String {
     format!("different names of {}", FABRIC_NAMES.join(", "))
 }
 
-/// Different fabrics of the registry by name, at least one.
+/// Distinct fabrics of the registry by name, at least one.
 pub(crate) fn fabric_list(value: &DeValue<'_>) -> Option<Vec<&'static FabricEntry>> {
     let DeValue::Array(names) = value else { return None };
     let names: Vec<&str> =

@@ -1,4 +1,4 @@
-//! What is kept of a point.
+//! The record of a finished point.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -8,9 +8,9 @@ use crate::metrics::RunResult;
 /// A number of a run's result that a sweep keeps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Metric {
-    /// Its column.
+    /// The name of its column.
     pub name: &'static str,
-    /// Where it stands in the result's JSON.
+    /// The place in the result's JSON.
     pointer: &'static str,
 }
 
@@ -18,7 +18,7 @@ const fn metric(name: &'static str, pointer: &'static str) -> Metric {
     Metric { name, pointer }
 }
 
-/// All that are kept, in the order of the columns.
+/// All metrics, in the order of the columns.
 pub const METRICS: &[Metric] = &[
     metric("slowdown_mean", "/kinds/all/slowdown_mean"),
     metric("slowdown_p50", "/kinds/all/slowdown_p50"),
@@ -55,14 +55,14 @@ pub const METRICS: &[Metric] = &[
 pub struct Record {
     /// The point's identity.
     pub point: String,
-    /// The numbers of [`METRICS`], `None` where the run has no such thing.
+    /// The numbers of [`METRICS`]; `None` if the run lacks the number.
     pub values: Vec<Option<f64>>,
-    /// Fallbacks, and anything else a reader of the numbers must know.
+    /// Fallbacks, and other facts that a reader of the numbers must know.
     pub notices: Vec<String>,
 }
 
 impl Record {
-    /// What is kept of `result`, the run of the point that `point` names.
+    /// The record of `result`, the run of the point `point`.
     ///
     /// # Panics
     /// Never: a result serialises.
@@ -77,7 +77,7 @@ impl Record {
         }
     }
 
-    /// The number of a metric of [`METRICS`].
+    /// The value of a metric of [`METRICS`].
     pub(super) fn value(&self, at: usize) -> Option<f64> {
         self.values[at]
     }

@@ -13,15 +13,15 @@ use parquet::schema::types::{Type, TypePtr};
 use super::{Estimate, METRICS, Point, Record, Summary, Sweep};
 use ethermem_files::{AtomicFile, OutputError, reason, write_column};
 
-/// Writes a row a point, in the order of the points: the varied keys, fabric, seed, the point's
-/// identity, every metric, and behind each its mean over the point's seeds and half the width of
-/// that mean's 95 % interval. The file is there whole or not at all.
+/// Writes one row per point, in the order of the points. A row has the varied keys, fabric, seed,
+/// the point's identity and every metric. Behind each metric are its mean over the point's seeds
+/// and half the width of that mean's 95 % interval. The file is there whole or not at all.
 ///
 /// # Errors
 /// [`OutputError`] when it cannot be written.
 ///
 /// # Panics
-/// When records or summaries are not those of the sweep.
+/// If records or summaries do not belong to the sweep.
 pub fn write_rows(
     path: &Path,
     sweep: &Sweep,
@@ -67,7 +67,7 @@ fn schema(sweep: &Sweep) -> Result<TypePtr, ParquetError> {
     Type::group_type_builder("ethermem_sweep").with_fields(fields).build().map(Arc::new)
 }
 
-/// The values of an axis, where all are numbers.
+/// The values of an axis, if all are numbers.
 fn numbers(points: &[Point], axis: usize) -> Option<Vec<f64>> {
     points.iter().map(|point| point.values[axis].parse().ok()).collect()
 }
@@ -156,14 +156,15 @@ mod tests {
             assert_eq!(of("fabric"), Field::Str(fabric.to_owned()));
             assert_eq!(of("seed"), Field::ULong([3, 9][at % 2]));
             assert_eq!(of("point"), Field::Str(record.point.clone()));
-            // The other seed of the place stands beside it.
+            // The other seed of the place is the neighbour.
             let other = &records[at ^ 1];
             for (metric, Metric { name, .. }) in METRICS.iter().enumerate() {
                 let pair = record.value(metric).zip(other.value(metric));
                 assert_eq!(of(name), number(record.value(metric)), "{name}");
                 let mean = of(&format!("{name}_seeds_mean"));
                 assert_eq!(mean, number(pair.map(|(a, b)| f64::midpoint(a, b))), "{name}");
-                // Student's t of one degree at 0.975, times the standard error |a - b| / 2.
+                // Student's t with one degree of freedom at 0.975, times the standard error |a - b|
+                // / 2.
                 let half_width = of(&format!("{name}_seeds_ci95_half_width"));
                 match (half_width, pair) {
                     (Field::Double(half), Some((a, b))) => {

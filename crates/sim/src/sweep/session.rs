@@ -1,4 +1,4 @@
-//! A sweep under way: what is finished, what is missing, and the file of results at its end.
+//! A sweep in progress: finished points, missing points, and the file of results at its end.
 
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
@@ -14,10 +14,10 @@ use crate::output::OutputError;
 use crate::scenario::Setting;
 use crate::workload::InputError;
 
-/// Why a sweep cannot go on.
+/// Why a sweep cannot continue.
 #[derive(Debug, thiserror::Error)]
 pub enum SessionError {
-    /// What it was asked for.
+    /// Its input cannot be used.
     #[error(transparent)]
     Input(#[from] InputError),
     /// Its finished points cannot be kept.
@@ -28,10 +28,11 @@ pub enum SessionError {
     Output(#[from] OutputError),
 }
 
-/// Longest name of a file that every file system takes.
+/// Maximum bytes of a file name that every file system accepts.
 const NAME_BYTES_MAX: usize = 255;
 
-/// The name of the journal beside a file of results: a digest where the usual one is too long.
+/// The name of the journal for a file of results; it is a digest if the usual name would be too
+/// long.
 fn journal_name(out: &OsStr) -> OsString {
     let mut name = out.to_owned();
     name.push(".journal");
@@ -43,7 +44,8 @@ fn journal_name(out: &OsStr) -> OsString {
     format!("{hex}.journal").into()
 }
 
-/// A sweep, its results' file, and beside it the journal of its finished points. Threads share it.
+/// A sweep, its file of results, and the journal of its finished points beside it. Threads share
+/// it.
 pub struct Session {
     sweep: Sweep,
     out: PathBuf,
@@ -52,10 +54,10 @@ pub struct Session {
 }
 
 impl Session {
-    /// Reads the sweep in `file`, as [`Sweep::load`], and opens the journal beside `out`.
+    /// Reads the sweep in `file`, as [`Sweep::load`] does, and opens the journal beside `out`.
     ///
     /// # Errors
-    /// [`SessionError`] as [`Sweep::load`] and [`Journal::open`]; when `out` is no name of a file.
+    /// The errors of [`Sweep::load`] and [`Journal::open`]; also if `out` is not a file name.
     pub fn open(file: &Path, settings: &[Setting], out: &Path) -> Result<Session, SessionError> {
         let Some(name) = out.file_name().filter(|_| !out.exists() || out.is_file()) else {
             let problem = "must be the name of a file, beside which the journal has room";
@@ -73,13 +75,13 @@ impl Session {
         &self.sweep
     }
 
-    /// The file that keeps finished points.
+    /// The path of the journal.
     #[must_use]
     pub fn journal(&self) -> &Path {
         &self.journal_path
     }
 
-    /// How many finished points the journal has that are none of this sweep's: another `--set`,
+    /// Number of finished points in the journal that do not belong to this sweep. Another `--set`,
     /// another seed, or another version of the program made them.
     #[must_use]
     pub fn unused(&self) -> usize {
@@ -89,8 +91,8 @@ impl Session {
         journal.len() - used
     }
 
-    /// The points to run, as indices of the sweep's: each identity once, for a sample may draw the
-    /// same one twice; the longest first, so that no worker ends up alone with it.
+    /// Indices of the points to run. Each identity occurs once, since a sample may draw a point
+    /// twice. The longest run comes first, so that no worker ends up alone with it.
     #[must_use]
     pub fn missing(&self) -> Vec<usize> {
         let journal = self.lock();
@@ -104,21 +106,21 @@ impl Session {
         missing.into_iter().map(|(at, _)| at).collect()
     }
 
-    /// Keeps a finished point; returns when it is on the disk.
+    /// Adds a finished point; returns when it is on the disk.
     ///
     /// # Errors
-    /// As [`Journal::add`].
+    /// The errors of [`Journal::add`].
     pub fn add(&self, record: Record) -> Result<(), JournalError> {
         self.lock().add(record)
     }
 
-    /// Writes the results, and returns what the seeds of each place say together.
+    /// Writes the results, and returns the summary of each place over its seeds.
     ///
     /// # Errors
-    /// [`OutputError`] when they cannot be written; the journal has all points still.
+    /// [`OutputError`] when they cannot be written; the journal still has all points.
     ///
     /// # Panics
-    /// When a point is missing.
+    /// If a point is missing.
     pub fn write(&self) -> Result<Vec<Summary>, OutputError> {
         let Sweep { axes, points, .. } = &self.sweep;
         let journal = self.lock();
@@ -129,7 +131,8 @@ impl Session {
         Ok(summaries)
     }
 
-    /// Each record is added whole or not at all, so that a thread that panicked left it whole.
+    /// Locks the journal. Each record is added whole or not at all, so the journal is valid even if
+    /// a thread panicked.
     fn lock(&self) -> MutexGuard<'_, Journal> {
         self.journal.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -1,4 +1,4 @@
-//! What the seeds of a point say together.
+//! The summary of a point over its seeds.
 
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -7,38 +7,39 @@ use statrs::distribution::{ContinuousCDF, StudentsT};
 use super::{METRICS, Point, Record};
 use crate::output::{TableStyle, TextTable};
 
-/// Probability that the interval covers the mean of all seeds, were runs normal around it.
+/// Probability that the interval covers the mean over all seeds, if runs are normally distributed
+/// around it.
 const CONFIDENCE: f64 = 0.95;
 
-/// A mean over seeds, and how far it may be off.
+/// A mean over seeds, with its uncertainty.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Estimate {
     /// Mean over the seeds.
     pub mean: f64,
     /// Half the width of the 95 % confidence interval (Student's t); `None` for one seed, which
-    /// says nothing of it.
+    /// gives no estimate of it.
     pub ci95_half_width: Option<f64>,
 }
 
-/// One place of a sweep, all its seeds together.
+/// One place of a sweep, with all its seeds.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Summary {
     /// The varied keys and their values, as text.
     pub settings: Map<String, Value>,
     /// Name of the fabric.
     pub fabric: String,
-    /// Seeds, in their order.
+    /// The seeds in order.
     pub seeds: Vec<u64>,
-    /// By name of [`METRICS`]; null where a run has no such number.
+    /// The estimates by name of [`METRICS`]; null if a run lacks the number.
     pub metrics: Map<String, Value>,
-    /// What the runs had to say, each once.
+    /// The notices of the runs, each once.
     pub notices: Vec<String>,
     #[serde(skip)]
     estimates: Vec<Option<Estimate>>,
 }
 
 impl Estimate {
-    /// Of runs that differ in their seeds; `None` where one of them has no value.
+    /// The estimate from runs with different seeds; `None` if one of them has no value.
     pub(super) fn of(values: &[Option<f64>]) -> Option<Estimate> {
         let values: Vec<f64> = values.iter().copied().collect::<Option<_>>()?;
         let runs = values.len() as f64;
@@ -51,7 +52,7 @@ impl Estimate {
     }
 }
 
-/// How many standard errors the interval reaches to each side.
+/// Number of standard errors that the interval reaches to each side.
 fn t_quantile(degrees_of_freedom: f64) -> f64 {
     let t = StudentsT::new(0.0, 1.0, degrees_of_freedom).expect("at least one degree");
     t.inverse_cdf(0.5 + CONFIDENCE / 2.0)
@@ -63,10 +64,10 @@ impl Summary {
     }
 }
 
-/// The summaries of `points`, whose records stand beside them, in their order.
+/// The summaries of `points`, whose records are in the same order.
 ///
 /// # Panics
-/// When there are not as many records as points.
+/// If the number of records differs from the number of points.
 #[must_use]
 pub fn summarise(axes: &[String], points: &[Point], records: &[&Record]) -> Vec<Summary> {
     assert_eq!(points.len(), records.len(), "a record a point");
@@ -104,7 +105,7 @@ fn summary(axes: &[String], group: &[Point], records: &[&Record]) -> Summary {
     }
 }
 
-/// The columns of the table: head, metric, decimals.
+/// The columns of the table: heading, metric, decimals.
 const SHOWN: [(&str, &str, usize); 6] = [
     ("slowdown", "slowdown_mean", 3),
     ("p99 slowdown", "slowdown_p99", 3),
@@ -114,7 +115,7 @@ const SHOWN: [(&str, &str, usize); 6] = [
     ("lost", "messages_lost", 0),
 ];
 
-/// A row a summary: mean, and half the width of the interval behind it.
+/// A table with one row per summary: mean, and half the width of the interval behind it.
 ///
 /// # Panics
 /// Never: every shown metric is one of [`METRICS`].
@@ -163,7 +164,8 @@ fn cell(estimate: Option<Estimate>, decimals: usize) -> String {
 mod tests {
     use super::*;
 
-    /// NIST/SEMATECH e-Handbook of Statistical Methods, 1.3.6.7.2, column 0.975.
+    /// The values are from the NIST/SEMATECH e-Handbook of Statistical Methods, 1.3.6.7.2, column
+    /// 0.975.
     #[test]
     fn quantiles_are_those_of_the_published_table() {
         for (degrees, t) in [(1, 12.706), (2, 4.303), (4, 2.776), (9, 2.262), (30, 2.042)] {
@@ -177,7 +179,7 @@ mod tests {
     fn an_interval_by_hand() {
         let three = Estimate::of(&[Some(1.0), Some(2.0), Some(3.0)]).unwrap();
         assert_eq!(three.mean, 2.0);
-        // 4.3027 standard errors of 1 / sqrt(3).
+        // The half width is 4.3027 standard errors of 1 / sqrt(3).
         assert!((three.ci95_half_width.unwrap() - 2.4841).abs() < 1e-4, "{three:?}");
         let one = Estimate::of(&[Some(1.5)]).unwrap();
         assert_eq!(one, Estimate { mean: 1.5, ci95_half_width: None });

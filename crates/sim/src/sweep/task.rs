@@ -1,4 +1,4 @@
-//! A point as another thread, process or machine is asked for it.
+//! A point as it is given to another thread, process or machine.
 
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
@@ -12,37 +12,38 @@ use crate::run::{RunFailure, RunOptions, run, shell_line};
 use crate::scenario::{Changes, Scenario, Setting};
 use crate::workload::InputError;
 
-/// All that a run of a point needs, but for the files that its scenario names.
+/// Everything that a run of a point needs, except the files that its scenario names.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Task {
-    /// The scenario's file, from the root: what it names is looked up from its folder.
+    /// The path of the scenario's file, from the root: files that it names are looked up from its
+    /// folder.
     scenario: String,
-    /// The scenario.
+    /// The text of the scenario.
     text: String,
     settings: Vec<String>,
     fabric: String,
     seed: u64,
-    /// The point's identity, where the sweep was read.
+    /// The identity of the point, where the sweep was read.
     point: String,
 }
 
 /// Why a task has no record.
 #[derive(Debug, thiserror::Error)]
 pub enum TaskFailure {
-    /// It cannot be run here.
+    /// The task cannot be run here.
     #[error(transparent)]
     Input(#[from] InputError),
-    /// Its run failed.
+    /// The run of the task failed.
     #[error(transparent)]
     Run(#[from] RunFailure),
 }
 
 impl Sweep {
-    /// What runs `point` elsewhere.
+    /// The task that runs `point` elsewhere.
     ///
     /// # Errors
-    /// [`InputError`] when the current folder cannot be told.
+    /// [`InputError`] when the current folder is unknown.
     pub fn task(&self, point: &Point) -> Result<Task, InputError> {
         let absolute = std::path::absolute(&self.scenario)
             .map_err(|error| InputError::io(&self.scenario, "be found", &error))?;
@@ -80,17 +81,17 @@ fn command(scenario: &str, settings: &[String], fabric: &str, seed: u64) -> Stri
 }
 
 impl Task {
-    /// The command that runs it.
+    /// The command that runs the task.
     #[must_use]
     pub fn command(&self) -> String {
         command(&self.scenario, &self.settings, &self.fabric, self.seed)
     }
 
-    /// Runs it, until `interrupt` is set.
+    /// Runs the task, until `interrupt` is set.
     ///
     /// # Errors
-    /// [`TaskFailure`]; also where this program, or a file that the scenario names, is not that of
-    /// the sweep: the record would not be the one that was asked for.
+    /// [`TaskFailure`]; also if this program, or a file that the scenario names, differs from the
+    /// sweep's. The record would then not be the requested one.
     pub fn run(&self, interrupt: &AtomicBool) -> Result<Record, TaskFailure> {
         let file = Path::new(&self.scenario);
         let wrong = |problem: String| InputError::file(file, problem);
@@ -145,7 +146,7 @@ mod tests {
         let sweep = sweep(folder.path());
         let point = &sweep.points[1];
         let sent = serde_json::to_string(&sweep.task(point).unwrap()).unwrap();
-        // What it needs of the scenario's file came with it.
+        // Everything it needs of the scenario's file is in the task.
         fs::remove_file(folder.path().join("base.toml")).unwrap();
         let task: Task = serde_json::from_str(&sent).unwrap();
         let record = task.run(&AtomicBool::new(false)).unwrap();

@@ -1,16 +1,16 @@
-//! Who is ahead where EDM's paper says that it is.
+//! The cases in which EDM is ahead, as its paper says.
 
 use ethermem_sim::metrics::KindStats;
 use ethermem_sim::registry::FABRIC_NAMES;
 
 use crate::support::{run_scenario, scenario};
 
-/// EDM itself, its artifact, and bounds that nobody can build.
+/// EDM itself, its artifact, and bounds that cannot be built.
 const NO_RIVALS: [&str; 4] = ["edm", "edm-artifact", "ideal", "output-queued"];
 
-/// 64 B, reads and writes, at load 0.9: in mean and 99th percentile, in slowdown and in ns. Of
-/// fewer messages all have arrived before TCP's first is done, whose time alone is nine times
-/// EDM's: then its slowdown is the lesser.
+/// Reads and writes of 64 B at load 0.9: EDM is ahead in mean and 99th percentile, in slowdown and
+/// in ns. With fewer messages all would have arrived before TCP's first one ends. TCP's time alone
+/// is nine times EDM's, so its slowdown would then be lower.
 #[test]
 fn edm_is_ahead_of_every_rival_on_short_messages_at_high_load() {
     let numbers = |fabric: &str| {

@@ -6,11 +6,11 @@ use ethermem_sim::registry::{FABRIC_NAMES, find};
 use ethermem_sim::run::{RunOptions, run};
 use ethermem_sim::scenario::Scenario;
 
-/// Far enough apart that each message is alone: any state that outlives a message has passed.
+/// A distance at which each message is alone: all state that outlives a message has passed.
 const APART_NS: u64 = 10_000_000;
 const MESSAGES: u64 = 60;
 
-/// Keys of fabrics in which something goes on for long after a message has ended.
+/// Keys of fabrics that remain busy long after a message has ended.
 const SLOW: [&str; 4] = [
     "",
     "link_gbps = 10\n",
@@ -19,7 +19,7 @@ const SLOW: [&str; 4] = [
      balancing = \"ecmp\"\n[fabric.fastpass]\ntimeslot_bytes = 9000\n",
 ];
 
-/// Messages of changing lengths and pairs, each of them alone in time.
+/// Messages of varying lengths and pairs, each alone in time.
 fn trace(longest: u64) -> String {
     let mut rows = "arrival_ns,kind,compute,memory,bytes\n".to_owned();
     for index in 0..MESSAGES {
@@ -58,8 +58,8 @@ fn a_message_that_is_alone_has_a_slowdown_of_one() {
             };
             runs += 1;
             assert_eq!(all.slowdown_min, Some(1.0), "{name}: {keys}");
-            // A long message waits for a matching of dcPIM, longer or shorter by when it comes: its
-            // time alone leaves that out.
+            // A long message waits for a matching of dcPIM, depending on its arrival time. Its time
+            // alone leaves that wait out.
             if *name != "dcpim" {
                 assert_eq!(all.slowdown_max, Some(1.0), "{name}: {keys}");
             }

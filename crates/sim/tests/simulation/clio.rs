@@ -1,4 +1,4 @@
-//! `clio`: what its paper says of it, and what its transport promises.
+//! The fabric `clio` against its paper, and the guarantees of its transport.
 
 use ethermem_sim::engine::Alone;
 use ethermem_sim::fabrics::clio::Clio;
@@ -25,10 +25,11 @@ fn a_read_of_16_b_alone_takes_the_median_of_the_paper() {
     };
     let paper = alone("");
     assert!(paper.0.abs_diff(2_500_000) < 2_000, "{paper:?}");
-    // Four passes of a stack, one access to memory, and the two cycles of a request of 104 B.
+    // The time has four passes of a stack, one access to memory, and two cycles for a request of
+    // 104 B.
     assert_eq!(paper - alone("[fabric.packet]\nstack_ns = 0"), Ps::from_ns(4 * 207));
     assert_eq!(alone("[fabric.clio]\nclock_ns = 5") - paper, Ps::from_ns(2));
-    // What varies with the run is none of it.
+    // What varies from message to message is left out.
     assert_eq!(alone("[fabric.clio]\npages = 4096\njitter_ns = 500"), paper);
 }
 
@@ -49,28 +50,28 @@ fn pages_cost_one_access_to_memory_and_processes_nothing() {
         reads(&keys).kinds.all.latency_ns_mean.expect("a mean")
     };
     let hit = mean(1, 1);
-    // 16 entries of 4,096 pages: one access in 256 finds its own.
+    // 16 entries of 4,096 pages: one access in 256 hits.
     let missed = mean(1, 4_096) - hit;
     assert!((missed - 82.0 * 255.0 / 256.0).abs() < 0.5, "{missed}");
     for (processes, pages) in [(64, 64), (4_096, 1), (1, 1 << 18)] {
         let other = mean(processes, pages) - hit;
         assert!((other - missed).abs() < 1.0, "{processes} of {pages}: {other}, and {missed}");
     }
-    // A TLB that holds all of them: as one page.
+    // A TLB that holds all pages costs as much as one page.
     let keys = "[fabric.clio]\npages = 64\ntlb_entries = 4096";
     assert_eq!(reads(keys).kinds.all.latency_ns_mean, Some(hit));
 }
 
 #[test]
 fn long_messages_go_at_the_rate_of_the_link_or_of_the_fast_path() {
-    // A packet of 1,500 B has 1,440 of data and takes 193 blocks, 25 cycles of the fast path.
+    // A packet of 1,500 B has 1,440 B of data and takes 193 blocks, and 25 cycles of the fast path.
     for (gbps, slots) in [(10, 193), (100, 193)] {
         let config = fabric_config(&format!("link_gbps = {gbps}"));
         let packet = config.link.block_time().0 * slots;
         assert_steady(&config, Kind::Read, packet);
         assert_steady(&config, Kind::Write, packet);
     }
-    // 1,440 B in 100 ns are 115 Gb/s: section 7.1 has more than 110 on the board.
+    // 1,440 B in 100 ns are 115 Gb/s: section 7.1 reports more than 110 on the board.
     let config = fabric_config("link_gbps = 400");
     assert_steady(&config, Kind::Write, 25 * 4_000);
     // A request of a read is short, and its answer does not pass the fast path.
@@ -107,8 +108,8 @@ fn nothing_is_forgotten_where_much_is_dropped() {
 
 #[test]
 fn clients_share_a_memory_node_by_delay() {
-    // 1.4 MB from each of 32 at once: a fair window is two packets, and each grows by one in a
-    // round trip, so the buffer runs over now and then.
+    // Each of 32 clients sends 1.4 MB at once. A fair window is two packets, and each window grows
+    // by one per round trip, so the buffer overflows now and then.
     let writes: Vec<Message> =
         (0..32).map(|from| message(Ps(1_000), Kind::Write, from, 32, 1_440_000)).collect();
     for first_window in [1, 25] {
@@ -125,7 +126,7 @@ fn clients_share_a_memory_node_by_delay() {
 
 #[test]
 fn answers_to_a_client_are_bounded_by_its_window() {
-    // 32 memory nodes are asked for 1 MB each by one client: without the window the answers meet
+    // One client reads 1 MB from each of 32 memory nodes: without the window the answers would meet
     // at its link.
     let reads: Vec<Message> =
         (0..32).map(|memory| message(Ps(1_000), Kind::Read, 32, memory, 1_440_000)).collect();
@@ -140,8 +141,8 @@ fn answers_to_a_client_are_bounded_by_its_window() {
 
 #[test]
 fn a_response_that_comes_again_is_not_for_the_next_message() {
-    // Reads that are tried again are answered twice, the second time after all has ended and the
-    // place of the request is another message's.
+    // Retried reads are answered twice. The second answer comes after all has ended, when the entry
+    // of the request is already reused for another message.
     let text = "[fabric]\nnodes = 16\nlink_gbps = 10\npropagation_ns = 16\nmemory_access_ns = 7\n\
                 [fabric.edm]\nbatching = false\nchunk_bytes = 128\n[background]\nload = 0.21\n\
                 [workload]\npattern = \"all-to-all\"\nload = 0.64\nmessage_bytes = 7139\n\

@@ -19,8 +19,9 @@ fn write(from: u16, to: u16, bytes: u64) -> Message {
 
 #[test]
 fn one_entry_of_buffer_is_stop_and_wait_a_hop() {
-    // A line is two flits up, 10 ns and 70 ns later at its egress, two flits down; its entry is
-    // free then, and its credit back 25 and 10 ns after.
+    // A line is two flits on the uplink; 10 ns and 70 ns later it is at its egress; then it is two
+    // flits on the downlink. Its entry is free then, and its credit is back 25 and 10 ns after
+    // that.
     let lines = 9;
     let config = config("buffer_entries = 1");
     let one = Alone::<Cxl>::new(&config).time(Kind::Write, Bytes(64));
@@ -44,8 +45,8 @@ fn credits_for_a_round_trip_keep_a_link_full_and_fewer_do_not() {
 
 #[test]
 fn requests_of_several_messages_share_a_flit() {
-    // Four reads of a line at once: four requests are a flit. The lines come back in five, of
-    // which the first two hold the first.
+    // Four reads of a line at once: four requests fill a flit. The lines come back in five flits,
+    // of which the first two hold the first line.
     let config = config("");
     let read = |_| message(Ps::ZERO, Kind::Read, 0, 1, 64);
     let (finished, _) = run_messages::<Cxl>(&config, &(0..4).map(read).collect::<Vec<_>>());
@@ -55,9 +56,9 @@ fn requests_of_several_messages_share_a_flit() {
 
 #[test]
 fn an_incast_blocks_a_victim_at_the_head_of_its_line() {
-    // Nodes 1 to 8 write to 0; node 1 to 15 as well, where nobody else does, and 9 to 14. What 1
-    // sends takes turns, so an eighth of 0's link is all that either gets. Without the one queue
-    // it would have half of its own link.
+    // Nodes 1 to 8 write to 0. Node 1 also writes to 15, which has no other sender, and node 9
+    // writes to 14. Node 1's messages take turns, so each gets an eighth of 0's link. Without the
+    // single queue the message to 15 would get half of node 1's link.
     let bytes = 64 * 2_000;
     let mut messages: Vec<Message> = (1..=8).map(|node| write(node, 0, 2 * bytes)).collect();
     messages.push(write(1, 15, bytes));
@@ -72,18 +73,18 @@ fn an_incast_blocks_a_victim_at_the_head_of_its_line() {
 
 #[test]
 fn one_queue_a_port_carries_two_thirds_of_random_traffic_at_most() {
-    // Karol, Hluchyj and Morgan (1987): ports with one queue each carry 0.60 of their links when
-    // there are 16 and destinations are random, 0.586 when there are many. Here the next entry of a
-    // port comes up at the start of the last flit of the one before, a slot of five early, which
-    // raises that to 0.75 at most; flits that leave with slots empty take from it. A permutation
-    // meets nobody.
+    // Karol, Hluchyj and Morgan (1987): ports with one queue each carry 0.60 of their links with 16
+    // ports and random destinations, 0.586 with many ports. Here the next entry of a port comes up
+    // at the start of the last flit of the previous one, a slot of five early. That raises the
+    // share to 0.75 at most; flits that leave with empty slots lower it. A permutation has no
+    // contention.
     let carried = |pattern: &str| {
         let text = format!(
             "[fabric]\nkind = \"cxl\"\nnodes = 16\n[workload]\nload = 1\nread_fraction = 0\n\
              pattern = \"{pattern}\"\nmessages = 60000"
         );
         let result = run_scenario(&scenario(&text), "cxl", None);
-        // 64 B of 85 B on the line.
+        // 64 B of 85 B on the line are data.
         result.payload_goodput_gbps_per_node / (100.0 * 64.0 / 85.0)
     };
     let (random, apart) = (carried("all-to-all"), carried("permutation"));
@@ -93,8 +94,8 @@ fn one_queue_a_port_carries_two_thirds_of_random_traffic_at_most() {
 
 const BY_CLASS: &str = "credits = \"by-class\"";
 
-/// How much longer 20 reads by node 1 take than alone while eight nodes, it among them, write to
-/// one: of a line of a node that nobody writes to.
+/// The ratio by which 20 reads by node 1 are slower than alone while eight nodes, including it,
+/// write to one. The reads are of a line of a node without other traffic.
 fn reads_beside_stuck_writes(keys: &str) -> f64 {
     let config = config(keys);
     let mut messages: Vec<Message> = (1..=8).map(|node| write(node, 0, 64 * 4_000)).collect();
@@ -112,7 +113,7 @@ fn credits_by_class_keep_reads_from_waiting_behind_stuck_writes() {
     // each of which has every eighth turn.
     let shared = reads_beside_stuck_writes("");
     assert!(shared > 10.0, "{shared} times as long");
-    // With credits of their own: for a flit or two at its node.
+    // With credits of its own, it waits for a flit or two at its node.
     let own = reads_beside_stuck_writes(BY_CLASS);
     assert!((1.0..1.1).contains(&own), "{own} times as long, {shared} with shared credits");
 }
@@ -142,7 +143,8 @@ fn messages_alone_are_timed_right_with_few_credits_of_a_class() {
 
 #[test]
 fn credits_of_every_class_come_back_whatever_meets() {
-    // Every run checks it: none made or lost, no buffer over its entries, all back at the end.
+    // Every run checks the credits: none is made or lost, no buffer exceeds its entries, and all
+    // are back at the end.
     for flit in [68, 256] {
         for entries in [1, 2, 24] {
             let text = format!(

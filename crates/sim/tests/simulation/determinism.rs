@@ -1,4 +1,4 @@
-//! The same scenario and seed give the same result and the same bytes, again and on other threads.
+//! Equal scenarios and seeds give equal results and equal bytes, repeatedly and on other threads.
 
 use std::path::Path;
 

@@ -1,15 +1,15 @@
-//! The egress queue of EDM's switch under what is worst for it, held to its bound:
-//! `docs/internals/egress-bound.md` derives it. A run that exceeds it ends with a violation, so
-//! that finishing is half of each test.
+//! The egress queue of EDM's switch under its worst loads, compared with its bound;
+//! `docs/internals/egress-bound.md` derives it. A run that exceeds the bound ends with a violation,
+//! so finishing is half of each test.
 
 use ethermem_sim::metrics::Queue;
 
 use crate::support::{run_scenario, scenario};
 
-/// A window of four chunks: a sixth of what a round trip asks for.
+/// A window of four chunks: a sixth of what a round trip needs.
 const NARROW: u32 = 136;
 
-/// Runs a saturating scenario to its end; gives what its switch held.
+/// Runs a saturating scenario to its end; returns the queue of its switch.
 fn run(nodes: u16, keys: &str, workload: &str) -> Queue {
     let scenario = scenario(&format!(
         "[fabric]\nnodes = {nodes}\n[fabric.edm]\n{keys}\n[workload]\n{workload}"
@@ -69,8 +69,8 @@ fn a_window_that_binds_bounds_the_queue_and_ends_no_run() {
                 );
                 let queue = run(9, &keys, &workload);
                 let longest = check(queue, &format!("{keys}, {workload}"));
-                // Four chunks, one under way, and a request of three blocks for each grant of
-                // three; a grant of 256 B as single bytes is 768 blocks, not 34.
+                // Four chunks, one of them in progress, and a request of three blocks for each
+                // grant of three. A grant of 256 B as single bytes is 768 blocks, not 34.
                 let data = if batching { u64::from(NARROW) * 768 / 34 } else { NARROW.into() };
                 assert_eq!(queue.egress_blocks_bound, Some(data + 34 + 135));
                 assert!(longest > 0, "nothing was queued");
@@ -96,7 +96,7 @@ fn a_narrow_window_is_felt_and_the_usual_one_is_not() {
 
 #[test]
 fn a_saturated_egress_queue_does_not_grow_with_the_run() {
-    // What it holds after 2,000 messages a node it holds after 10,000.
+    // It holds as much after 10,000 messages per node as after 2,000.
     let longest = |messages: u32| {
         let scenario = scenario(&format!(
             "[fabric]\nnodes = 8\n[fabric.edm]\nbatching = false\n[workload]\nload = 1.0\n\
@@ -110,7 +110,7 @@ fn a_saturated_egress_queue_does_not_grow_with_the_run() {
 
 #[test]
 fn a_saturated_egress_queue_of_batches_does_not_grow_with_the_run() {
-    // 256 B granted come as 40 blocks, not 34, and the others are charged.
+    // 256 B granted arrive as 40 blocks, not 34, and the excess is charged.
     let longest = |messages: u32| {
         let scenario = scenario(&format!(
             "[fabric]\nnodes = 16\n[fabric.edm]\nbatching = true\n[workload]\nload = 1.0\n\
@@ -124,8 +124,8 @@ fn a_saturated_egress_queue_of_batches_does_not_grow_with_the_run() {
 
 #[test]
 fn the_buffer_ahead_is_what_an_incast_fills() {
-    // Many senders of equal chunks and no control on the receiver's downlink: a chunk of 34 blocks
-    // comes at most `ahead` early, and its jitter is a few blocks.
+    // Many senders have equal chunks, and there is no control on the receiver's downlink. A chunk
+    // of 34 blocks arrives at most `ahead` early, and its jitter is a few blocks.
     for ahead in [0, 16, 64] {
         let keys = format!("batching = false\nahead_blocks = {ahead}");
         let workload = "pattern = \"incast\"\nmessage_bytes = 256\nread_fraction = 0\n\

@@ -12,11 +12,11 @@ use rand_xoshiro::rand_core::{Rng, SeedableRng};
 use crate::support::{fabric_config, message, run_messages};
 
 const SLOT: Ps = Ps(640);
-/// Blocks of a frame of the least size, and of a full one: a timeslot.
+/// Number of blocks of a frame of minimum size, and of a full one: a timeslot.
 const CONTROL: u64 = 11;
 const TIMESLOT: u64 = 193;
 
-/// Writes that are all there from the start, no two in a row of one node or to one node.
+/// Writes that all exist from the start; consecutive ones share no sender and no receiver.
 fn writes(nodes: u16, rounds: u16, bytes: u64) -> Vec<Message> {
     let pairs = (0..rounds).flat_map(|round| (0..nodes).map(move |node| (round, node)));
     let to = |(round, node)| (node, (node + 1 + round) % nodes);
@@ -26,9 +26,9 @@ fn writes(nodes: u16, rounds: u16, bytes: u64) -> Vec<Message> {
 
 #[test]
 fn the_arbiter_saturates_where_its_control_bytes_say() {
-    // A demand and an allocation for each message: in either direction its link carries a message
-    // for every 11 blocks, whatever the network could. 144 nodes could send 64 B every 15 blocks
-    // each, a hundred times as many.
+    // There is a demand and an allocation for each message. So the arbiter's link carries a message
+    // for every 11 blocks in either direction, whatever the network could carry. Each of 144 nodes
+    // could send 64 B every 15 blocks, a hundred times as many.
     let (nodes, rounds) = (144, 20);
     let messages = u64::from(nodes * rounds);
     for gbps in [25, 100, 400] {
@@ -39,8 +39,8 @@ fn the_arbiter_saturates_where_its_control_bytes_say() {
         let rate = BitsPerSecond::from_gbps(gbps).expect("an Ethernet rate");
         let least = alone + rate.block_time() * (CONTROL * (messages - 1));
         assert!(end.ended >= least, "{gbps} Gb/s: {} under {least}", end.ended);
-        // The last demand waits for a timeslot to begin, and its allocation for those of the
-        // demands that came within one and wait with it.
+        // The last demand waits for a timeslot to begin. Its allocation waits for the allocations
+        // of demands that arrived within that timeslot.
         let most = least + SLOT * (2 * TIMESLOT);
         assert!(end.ended <= most, "{gbps} Gb/s: {} over {most}", end.ended);
     }
@@ -48,20 +48,20 @@ fn the_arbiter_saturates_where_its_control_bytes_say() {
 
 #[test]
 fn a_timeslot_joins_all_who_can_be_joined() {
-    // Two messages of one sender, two to one receiver, one apart from them.
+    // There are two messages of one sender, two to one receiver, and one apart from them.
     let config = fabric_config("nodes = 8");
     let write = |from, to| message(Ps::ZERO, Kind::Write, from, to, 1_484);
     let messages = [write(0, 1), write(0, 2), write(3, 1), write(4, 5)];
     let (finished, end) = run_messages::<Fastpass>(&config, &messages);
     let matching = end.stats.matching.expect("an arbiter matches");
     assert_eq!(matching.grants, 4);
-    // Demands come 11 blocks apart: the first timeslot starts with the first alone, and the second
+    // Demands arrive 11 blocks apart: the first timeslot starts with only the first, and the second
     // joins all others: 3 to 1, 0 to 2, 4 to 5.
     assert_eq!((matching.rounds, matching.size_max), (2, 3));
     let alone = Alone::<Fastpass>::new(&config).time(Kind::Write, Bytes(1_484));
     assert_eq!(finished[0], alone);
-    // The three allocations leave the arbiter one after the other, from the second receiver on:
-    // it looked at another one first before.
+    // The three allocations leave the arbiter one after the other, from the second receiver on: the
+    // previous matching began with another receiver.
     let later = [(1, 1), (2, 0), (3, 2)];
     for (message, place) in later {
         let expected = alone + SLOT * (TIMESLOT + CONTROL * place);
@@ -71,8 +71,8 @@ fn a_timeslot_joins_all_who_can_be_joined() {
 
 #[test]
 fn a_pair_is_held_for_the_timeslots_of_its_allocation() {
-    // 12 frames in allocations of 8 timeslots, then a frame of another sender for the same node
-    // that came later: by timeslots left it goes between them.
+    // There are 12 frames in allocations of 8 timeslots, and a later frame of another sender for
+    // the same node. By remaining timeslots it goes between them.
     let config = fabric_config("nodes = 4");
     let messages = [
         message(Ps::ZERO, Kind::Write, 1, 0, 12 * 1_484),
@@ -87,7 +87,8 @@ fn a_pair_is_held_for_the_timeslots_of_its_allocation() {
 
 #[test]
 fn a_timeslot_may_be_shorter_than_a_frame_and_longer() {
-    // 128 B of the line hold 26 B of data behind the longest memory header; an MTU of 256 B, 192.
+    // 128 B of the line hold 26 B of data behind the longest memory header; an MTU of 256 B holds
+    // 192.
     for (timeslot, data) in [(128, 26), (1_538, 192)] {
         let config = fabric_config(&format!(
             "nodes = 2\n[fabric.packet]\nmtu_bytes = 256\nmemory_header_bytes = 64\n\
@@ -104,7 +105,8 @@ const CLOS: &str = "topology = \"leaf-spine\"\n";
 
 #[test]
 fn between_racks_every_frame_takes_the_long_way() {
-    // From rack 1 to rack 2; the arbiter is in rack 0. A demand, an allocation, a full frame.
+    // The way is from rack 1 to rack 2, and the arbiter is in rack 0: a demand, an allocation, a
+    // full frame.
     let keys = format!("nodes = 48\nlink_gbps = 40\n{CLOS}[fabric.leaf_spine]\nspines = 2\n");
     let config = fabric_config(&keys);
     let layout = Layout::new(&config, Ps::ZERO);
@@ -116,13 +118,13 @@ fn between_racks_every_frame_takes_the_long_way() {
     };
     let one = time(Kind::Write, (16, 32), 1);
     assert_eq!(one, way(0) * 2 + way(1_500));
-    // The epoch's frames follow each other, and the next epoch its eighth.
+    // The epoch's frames follow each other, and the next epoch follows its eighth frame.
     let timeslot = config.link.block_time() * TIMESLOT;
     assert_eq!(time(Kind::Write, (17, 47), 8), one + timeslot * 7);
     assert_eq!(time(Kind::Write, (17, 47), 20), one + timeslot * 19);
-    // The demand of a read comes from the other end, as far away.
+    // The demand of a read comes from the other end, which is as far away.
     assert_eq!(time(Kind::Read, (16, 32), 1), one);
-    // Beside the arbiter, and in one rack, what must not cross a spine does not.
+    // Beside the arbiter, and in one rack, items without a spine on their way take less time.
     let core = (
         way(0) - layout_of_one_switch(&config, 0),
         way(1_500) - layout_of_one_switch(&config, 1_500),
@@ -133,8 +135,8 @@ fn between_racks_every_frame_takes_the_long_way() {
     assert_eq!(time(Kind::Read, (0, 16), 1), one - core.0);
     assert_eq!(time(Kind::Write, (0, 1), 1), one - core.0 * 2 - core.1);
 
-    // The arbiter in the last rack: what was said of the first is true there, one message after
-    // another, and none is slower than its like.
+    // The arbiter is in the last rack. The properties of the first rack hold there, one message
+    // after another, and no message is slower than its twin.
     let beside = fabric_config(&format!("{keys}[fabric.fastpass]\narbiter_beside = 40"));
     let mut alone = Alone::<Fastpass>::new(&beside);
     for ((kind, from, to), way) in [
@@ -157,13 +159,13 @@ fn between_racks_every_frame_takes_the_long_way() {
     assert_eq!(Alone::<Fastpass>::new(&few).time_of(&one), way);
 }
 
-/// The way of a frame between two nodes of one switch.
+/// The time of a frame between two nodes of one switch.
 fn layout_of_one_switch(config: &FabricConfig, payload: u64) -> Ps {
     let one = FabricConfig { topology: Topology::SingleSwitch, ..config.clone() };
     Layout::new(&one, Ps::ZERO).one_way(Frame::of(payload))
 }
 
-/// Messages of all sizes between random nodes of different racks, one every so often.
+/// Messages of all sizes between random nodes of different racks, at constant gaps.
 fn random_writes(racks: u64, rack_nodes: u64, count: u64, gap: Ps) -> Vec<Message> {
     let mut rng = SplitMix64::seed_from_u64(9);
     let mut draw = |most: u64| rng.next_u64() % most;
@@ -179,10 +181,11 @@ fn random_writes(racks: u64, rack_nodes: u64, count: u64, gap: Ps) -> Vec<Messag
 
 #[test]
 fn what_starts_together_on_paths_of_the_arbiter_hardly_meets() {
-    // Two spines and four racks of eight. Of a timeslot no two frames take the same share of any
-    // link, so a frame waits behind frames of less than two timeslots: with it those of three, and
-    // control frames, for which the timeslots leave room. Without the arbiter's paths frames meet.
-    // All go between racks: those of one rack would come earlier by two hops.
+    // There are two spines and four racks of eight nodes. No two frames of a timeslot take one
+    // share of a link. So a frame waits behind frames of less than two timeslots: with it, frames
+    // of three, and control frames, for which the timeslots leave room. Without the arbiter's paths
+    // frames collide. All messages go between racks, since a message within one would arrive
+    // earlier by two hops.
     let messages = random_writes(4, 8, 3_000, Ps(150_000));
     let waiting = |keys: &str| {
         let keys =

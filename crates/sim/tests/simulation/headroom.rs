@@ -1,5 +1,5 @@
-//! What a lossless switch must have room for after it pauses a link, and what becomes of packets
-//! where it has less.
+//! The room that a lossless switch needs after it pauses a link, and the fate of packets if it has
+//! less.
 
 use ethermem_sim::fabrics::pfc::Pfc;
 use ethermem_sim::{FabricConfig, Kind, Message};
@@ -10,11 +10,12 @@ use crate::support::{
     LINK_GBPS, Watched, fabric_config, message, run_messages, run_messages_with_loss,
 };
 
-/// Senders that fill the queue of node 0, those that come later, and those that send to the latter.
+/// Number of senders that fill the queue of node 0, number of later ones, and of nodes that send to
+/// the later ones.
 const EARLY: u16 = 24;
 const LATE: u16 = 12;
 
-/// What a full packet takes of a buffer, and its data.
+/// Bytes of a full packet in a buffer, and its data bytes.
 const FULL_BYTES: u64 = 1_544;
 const DATA_BYTES: u64 = 1_440;
 
@@ -22,12 +23,12 @@ fn late_senders() -> std::ops::Range<u16> {
     1 + EARLY..1 + EARLY + LATE
 }
 
-/// Pauses of the worst kind. The late senders begin when the queue of node 0 is so long that none
-/// of what they send leaves before they are paused. Xoff is a multiple of a full frame, so that a
-/// whole one crosses it. Full frames come to them, each begun at another time, so that a pause
-/// waits for one. Nobody is slowed down by marks.
+/// An incast with the worst pauses. The late senders begin when the queue of node 0 is so long that
+/// none of their frames leaves before they are paused. Xoff is a multiple of a full frame, so that
+/// a whole frame crosses it. Full frames arrive at them, begun at different times, so that a pause
+/// frame waits for one. Marks slow no sender down.
 fn worst_incast(link_gbps: u64, metres: u64, more: &str) -> (FabricConfig, Vec<Message>) {
-    // 5 ns a metre of fibre.
+    // 5 ns per metre of fibre.
     let propagation = 5 * metres;
     let config = fabric_config(&format!(
         "nodes = {}\nlink_gbps = {link_gbps}\npropagation_ns = {propagation}\n[fabric.pfc]\n\
@@ -41,12 +42,12 @@ fn worst_incast(link_gbps: u64, metres: u64, more: &str) -> (FabricConfig, Vec<M
     for node in 1..=EARLY {
         messages.push(message(Ps(1_000), Kind::Write, node, 0, bytes));
     }
-    // The early ones are paused after 40 frames each, which take node 0's link a frame each.
+    // The early senders are paused after 40 frames each, which take node 0's link a frame each.
     let filled = Ps(1_000) + frame * 45;
     for (n, node) in late_senders().enumerate() {
         let later = Ps(frame.0 * n as u64 / u64::from(LATE));
         messages.push(message(filled, Kind::Write, node, 0, bytes));
-        // In full frames from before the pause to long after it.
+        // They get full frames from before the pause to long after it.
         let back = DATA_BYTES * ((frame * 100 + way * 2).0 / frame.0);
         messages.push(message(Ps(1_000) + later, Kind::Write, node + LATE, node, back));
     }
@@ -54,7 +55,7 @@ fn worst_incast(link_gbps: u64, metres: u64, more: &str) -> (FabricConfig, Vec<M
     (config, messages)
 }
 
-/// The most of its headroom that the link of any late sender took, and the headroom.
+/// The maximum headroom that the link of any late sender used, and the headroom.
 fn taken_of_headroom(link_gbps: u64, metres: u64) -> (u64, u64) {
     let (config, messages) = worst_incast(link_gbps, metres, "");
     let (_, end) = run_messages::<Watched<Pfc>>(&config, &messages);
@@ -92,7 +93,7 @@ fn a_byte_less_than_the_worst_pause_needs_loses_packets_and_their_messages() {
     assert_eq!(run(taken), (0, 0));
     let (dropped, lost) = run(taken - 1);
     assert!(lost > 0 && dropped >= lost, "{dropped} packets, {lost} messages");
-    // Without any, whoever is paused loses what it has sent by then.
+    // Without headroom, a paused sender loses what it has sent by then.
     let (dropped, lost) = run(0);
     assert_eq!(lost, u64::from(EARLY + LATE));
     assert!(dropped > 2 * lost, "{dropped} packets, {lost} messages");
@@ -100,7 +101,7 @@ fn a_byte_less_than_the_worst_pause_needs_loses_packets_and_their_messages() {
 
 #[test]
 fn what_is_lost_of_reads_ends_them_too() {
-    // Responses to one node meet at its port: some lose all of their packets, the first included.
+    // Responses to one node meet at its port: some lose all of their packets, including the first.
     let keys = "nodes = 40\n[fabric.pfc]\nxoff_bytes = 3000\nheadroom_bytes = 1600\n\
                 ecn_min_bytes = 1000000000\necn_max_bytes = 1000000000";
     let reads: Vec<Message> = (1..40)

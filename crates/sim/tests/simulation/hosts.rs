@@ -1,5 +1,5 @@
-//! What hosts of packet fabrics owe their messages: a turn at the interface, the memory's time, and
-//! no more sent again than was lost.
+//! Duties of hosts in packet fabrics: a message gets its turn at the interface, memory gets its
+//! time, and only lost packets are retransmitted.
 
 use ethermem_sim::engine::Fabric;
 use ethermem_sim::fabrics::dctcp::Dctcp;
@@ -13,7 +13,7 @@ use ethermem_units::Ps;
 
 use crate::support::{fabric_config, message, run_messages};
 
-/// How much longer 64 B take to an idle node while their host sends 4 MB to another.
+/// The time by which 64 B to an idle node are slower while their host sends 4 MB to another.
 fn wait_behind_a_long_message<F: Fabric>() -> Ps {
     let config = fabric_config("nodes = 4");
     let short = message(Ps::from_ns(100_000), Kind::Write, 0, 2, 64);
@@ -57,14 +57,14 @@ fn a_request_waits_for_slow_memory_and_is_not_repeated() {
 
 #[test]
 fn a_roce_sender_that_lost_its_tail_does_not_repeat_its_message() {
-    // 64 frames fit in front of the node. Of three senders two fill it, and one ends as it is full:
-    // nothing of that one follows what it lost, and all before has come.
+    // 64 frames fit in front of the node. Two of three senders fill it, and one ends as it is full:
+    // nothing follows its lost packets, and everything before has arrived.
     let config = fabric_config("nodes = 4\n[fabric.roce]\nbuffer_bytes = 98816");
     let write = |node, packets: u64| message(Ps(1_000), Kind::Write, node, 3, packets * 1_440);
     let (_, end) = run_messages::<Roce>(&config, &[write(0, 33), write(1, 32), write(2, 32)]);
     let counts = end.stats.packets.expect("packets");
     assert_eq!((counts.dropped, counts.timeouts), (1, 1));
-    // It begins with its first frame, and goes on where the answer to that says: after Table 1's
-    // round trip, 2.03 us or 17 frames, and the serialisation of a frame on three links.
+    // It restarts with its first frame, and continues where the answer says. The answer comes after
+    // Table 1's round trip, 2.03 us or 17 frames, and the serialisation of a frame on three links.
     assert!(counts.retransmitted <= 20, "{counts:?}");
 }

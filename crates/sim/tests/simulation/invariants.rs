@@ -1,6 +1,6 @@
-//! What every run keeps, whatever the scenario: all messages finish, all bytes arrive, no link
-//! carries more than it can, and company seldom helps. A fabric's own invariants are checked by
-//! its `close` at the end of each run.
+//! Invariants of every run, whatever the scenario. All messages finish, all bytes arrive, no link
+//! carries more than it can, and company seldom helps. The `close` of a fabric checks its own
+//! invariants at the end of each run.
 
 use ethermem_sim::metrics::{FrameStats, KindStats, RunResult};
 use ethermem_sim::scenario::Scenario;
@@ -10,7 +10,7 @@ use proptest::prelude::*;
 
 use crate::support::{LINK_GBPS, run_scenario, scenario};
 
-/// A pattern and what it needs, for `nodes` nodes.
+/// A pattern with its keys, for `nodes` nodes.
 fn pattern(choice: u8, nodes: u16, draw: u16) -> String {
     match choice {
         0 => "pattern = \"all-to-all\"".to_owned(),
@@ -40,8 +40,8 @@ fn sizes(choice: u8, bytes: u64) -> String {
     }
 }
 
-/// Scenarios over the whole range of what may be asked for, of some hundred messages each. Reads
-/// may wait long behind megabytes at 10 Gb/s: none times out.
+/// Scenarios over the whole range of valid values, of some hundred messages each. Reads may wait
+/// long behind megabytes at 10 Gb/s, so the timeout is long.
 fn scenarios() -> impl Strategy<Value = String> {
     let fabric = (2..=16u16, prop::sample::select(&LINK_GBPS[..]), 0..200u64, 1..=9u32);
     let policy =
@@ -79,7 +79,7 @@ fn scenarios() -> impl Strategy<Value = String> {
     )
 }
 
-/// The messages of a scenario by kind, and their bytes, drawn apart from any fabric.
+/// The messages of a scenario by kind, and their bytes, drawn without a fabric.
 fn drawn(scenario: &Scenario) -> [(u64, u64); 3] {
     let blocks = registry::find(&scenario.fabric_kind).expect("a fabric").blocks;
     let config = &scenario.fabric;
@@ -162,10 +162,10 @@ proptest! {
         let results = names.map(|fabric| (fabric, check(&scenario, fabric, &drawn)));
         for (fabric, result) in results {
             let least = result.kinds.all.slowdown_min.expect("measured");
-            // Company never helps. A write that shares a notification was there before it was
-            // sent, so it waits for that round trip like a write alone; a grant counts from the
-            // iteration after the notification, whatever was under way; and what is granted
-            // early, waits at its egress.
+            // Company never helps. A write that shares a notification was there before the
+            // notification was sent, so it waits for that round trip like a write alone. A grant
+            // counts from the iteration after the notification, whatever was in progress. An early
+            // granted chunk waits at its egress.
             prop_assert!(least >= 1.0, "{fabric}: slowdown {least}");
         }
     }
@@ -174,7 +174,7 @@ proptest! {
 #[test]
 fn the_measured_load_is_the_one_asked_for() {
     // 60,000 arrivals take their mean time within 1.2 % (three standard deviations), and the last
-    // messages take the run a little longer. Batches would save control blocks that load counts.
+    // messages prolong the run slightly. Batches would save control blocks that load counts.
     for sizes in ["message_bytes = 64", "message_bytes = 700"] {
         for load in [0.2, 0.5, 0.8] {
             let scenario = scenario(&format!(
@@ -202,14 +202,15 @@ fn background_frames_slow_memory_down_and_lose_nothing() {
     let (quiet, none) = run("load = 0", "strict");
     let (strict, frames_strict) = run("load = 0.4", "strict");
     let (fair, frames_fair) = run("load = 0.4", "fair");
-    // Strictly, a message waits at each of its four transmitters for at most the block of a frame
-    // that is under way.
+    // Under strict arbitration, a message waits at each of its four transmitters for at most the
+    // frame block in progress.
     assert!(quiet < strict && strict < quiet + 4.0 * 0.64, "{quiet} {strict}");
-    // Fairly, it waits at two of them for at most a control block's worth of frames, at two for at
-    // most those of 10 blocks, and for what the same costs the messages before it.
+    // Under fair arbitration, it waits at two of them for at most a control block's worth of
+    // frames. At the other two it waits for at most 10 blocks. It also waits for what these waits
+    // cost earlier messages.
     assert!(strict < fair && fair < quiet * 1.15, "{quiet} {strict} {fair}");
 
-    // What memory gains, frames lose; without memory they would wait for each other alone.
+    // Memory's gain is the frames' loss; without memory, frames wait only for each other.
     assert_eq!(none, None);
     let [strict, fair] = [frames_strict, frames_fair].map(|frames| frames.expect("configured"));
     let mean = |frames: &FrameStats| frames.latency_ns_mean.expect("sent");
@@ -220,8 +221,8 @@ fn background_frames_slow_memory_down_and_lose_nothing() {
 
 #[test]
 fn far_links_slow_memory_and_shared_transmitters_leave_many_grants_unused() {
-    // A round trip of 4 ms holds 20 messages of 1 MB, so all 3,907 chunks of one are granted
-    // before the first comes.
+    // A round trip of 4 ms holds 20 messages of 1 MB, so all 3,907 chunks of one are granted before
+    // the first arrives.
     for keys in [
         "propagation_ns = 1000000",
         "memory_access_ns = 1000000",
@@ -247,7 +248,7 @@ fn a_read_that_timed_out_still_uses_its_grants() {
     );
     let result = run_scenario(&scenario, "edm", None);
     assert!(result.messages_lost > 100, "{} timed out", result.messages_lost);
-    // The most is over the mean.
+    // The maximum is over the mean.
     let matching = result.matching.expect("EDM has a matching");
     assert!(matching.iterations_mean >= 1.0 && matching.size_mean >= 1.0, "{matching:?}");
     assert!(matching.iterations_max as f64 > matching.iterations_mean, "{matching:?}");

@@ -1,4 +1,5 @@
-//! `pfc` and `roce`: what lossless Ethernet and its absence do, against theory.
+//! The fabrics `pfc` and `roce`: lossless Ethernet, and Ethernet without flow control, against
+//! theory.
 
 use std::cell::RefCell;
 
@@ -14,13 +15,13 @@ use crate::support::{
 };
 
 const SENDERS: u16 = 8;
-/// Time between two looks.
+/// Time between two samples.
 const STEP: Ps = Ps::from_ns(1_000_000);
 
 thread_local! {
-    /// Slots that each sender had taken of its link, once a step.
+    /// Number of slots that each sender had taken of its link, at each sample.
     static TAKEN: RefCell<Vec<[u64; SENDERS as usize]>> = const { RefCell::new(Vec::new()) };
-    /// The most that every node's link took of its headroom, and the headroom.
+    /// The maximum headroom that each node's link used, and the headroom.
     pub(crate) static HEADROOM: RefCell<Vec<(u64, u64)>> = const { RefCell::new(Vec::new()) };
 }
 
@@ -39,17 +40,18 @@ impl Watch for Pfc {
     }
 }
 
-/// Jain's index: 1 when all have as much, 1/n when one has all.
+/// Jain's index: 1 if all shares are equal, 1/n if one has everything.
 fn jain(shares: &[f64]) -> f64 {
     let sum: f64 = shares.iter().sum();
     let squares: f64 = shares.iter().map(|share| share * share).sum();
     sum * sum / squares / shares.len() as f64
 }
 
-/// How fair eight flows to one node are, and how many links' worth they send: until all have
-/// started, and in the 20 ms from 30 ms on. Nothing is ever paused: only their rates hold them.
+/// The fairness of eight flows to one node, and the number of links' worth that they send: until
+/// all have started, and in the 20 ms from 30 ms on. No link is ever paused: only their rates limit
+/// them.
 fn shares_of_eight(keys: &str) -> [(f64, f64); 2] {
-    // One starts after the other, so that they begin at rates far apart.
+    // They start one after the other, so that their rates begin far apart.
     let config =
         fabric_config(&format!("nodes = 9\n[fabric.pfc]\nxoff_bytes = 1000000000\n{keys}"));
     let start = |node: u16| Ps(1_000) + Ps::from_ns(500_000) * u64::from(node);
@@ -77,7 +79,7 @@ fn dcqcn_converges_to_fair_shares_of_eight_flows() {
     let [(early, first), (late, links)] = shares_of_eight("");
     assert!(late > 0.95 && early < 0.9, "Jain's index {late}, {early} at first");
     assert!((0.9..1.02).contains(&links), "{links} links' worth, {first} at first");
-    // Senders that hear of congestion once send at the rate of their own links again.
+    // Senders that are notified only once return to the rate of their own links.
     let [(_, deaf), _] = shares_of_eight("cnp_interval_us = 1000000");
     assert!(deaf > 3.0 && first < 1.5, "{deaf} links' worth without a reaction, {first} with");
 }
@@ -109,7 +111,7 @@ fn nothing_is_lost_when_64_send_to_one() {
     }
 }
 
-/// Pauses when so many hosts of 65 send `frames` each to one at once, marks none.
+/// Number of pauses when this many of 65 hosts each send `frames` to one at once, without marks.
 fn pauses_of_burst(senders: u16, frames: u64, alpha: f64, buffer_bytes: u64) -> u64 {
     let config = fabric_config(&format!(
         "nodes = 65\n[fabric.pfc]\nthresholds = \"dynamic\"\nalpha = {alpha}\nbuffer_bytes = \
@@ -124,13 +126,13 @@ fn pauses_of_burst(senders: u16, frames: u64, alpha: f64, buffer_bytes: u64) -> 
 
 #[test]
 fn with_dynamic_thresholds_few_that_are_congested_are_paused_later_than_many() {
-    // What is shared is what the headroom of all 65 links leaves.
+    // The shared part of the buffer is the rest beside the headroom of all 65 links.
     pauses_of_burst(2, 1, 1.0, 1 << 30);
     let headroom: u64 = HEADROOM.take().iter().map(|(_, headroom)| headroom).sum();
     let shared = 4_000_000;
     let mut bursts = Vec::new();
     for (senders, alpha) in [(2, 0.5), (8, 0.5), (64, 0.5), (2, 2.0), (8, 2.0), (64, 2.0)] {
-        // Each of n may keep alpha B / (1 + n alpha); of n frames that come, one leaves.
+        // Each of n may keep alpha B / (1 + n alpha); of n frames that arrive, one leaves.
         let n = f64::from(senders);
         let each = alpha * shared as f64 / (1.0 + n * alpha);
         let burst = each * n / (n - 1.0) / 1_544.0;
@@ -147,7 +149,8 @@ fn marks_act_before_pauses_where_thresholds_are_dynamic_and_after_where_they_are
     let counts = |thresholds| {
         let config =
             fabric_config(&format!("nodes = 9\n[fabric.pfc]\nthresholds = \"{thresholds}\""));
-        // Begun one after the other, as in the test of DCQCN alone: no burst that no mark can stop.
+        // They begin one after the other, as in the test of DCQCN alone: marks could not stop a
+        // burst.
         let flows: Vec<Message> = (0..SENDERS)
             .map(|node| {
                 let start = Ps(1_000) + Ps::from_ns(500_000) * u64::from(node);
@@ -164,8 +167,8 @@ fn marks_act_before_pauses_where_thresholds_are_dynamic_and_after_where_they_are
     assert!(marked > 100 && pauses > 50, "{marked} marks, {pauses} pauses");
 }
 
-/// Mean time of 64 B writes that share a host, and nothing else, with one of eight senders to a
-/// node, and of those of a host that takes no part.
+/// Mean times of two kinds of 64 B writes: from a host that also has one of eight senders to a
+/// node, and from a host without one.
 fn victims_and_neighbours<F: Fabric>(keys: &str) -> (f64, f64) {
     let config = fabric_config(&format!("nodes = 12\n[fabric.pfc]\n{keys}"));
     let mut messages: Vec<Message> =
@@ -188,12 +191,12 @@ fn a_victim_of_a_paused_link_waits_and_its_neighbour_does_not() {
     let frame = 193.0 * 640.0;
     let (victim, neighbour) = victims_and_neighbours::<Pfc>("");
     assert_eq!(neighbour, unloaded(64, Ps::ZERO).0 as f64);
-    // A pause ends when what came over xon has left: two frames of this sender, and of its headroom
-    // at most 7.7, while each of the others sends as many. The victim meets it at any point, and on
-    // average waits for more than one frame of each.
+    // A pause ends when the bytes above xon have left. These are two frames of this sender, and at
+    // most 7.7 frames of its headroom, while each of the others sends as many. The victim arrives
+    // at any point of the pause, and on average waits for more than one frame of each.
     let waited = (victim - neighbour) / frame;
     assert!((8.0..8.0 * 9.7).contains(&waited), "{waited} frames");
-    // Where nothing is paused, it waits for the frame that its host is sending.
+    // Without pauses, it waits for the frame that its host is sending.
     let (victim, neighbour) = victims_and_neighbours::<Roce>("");
     let waited = (victim - neighbour) / frame;
     assert!((0.0..=1.0).contains(&waited), "{waited} frames");
@@ -208,14 +211,15 @@ fn a_shared_buffer_spares_the_victim_where_it_holds_the_incast() {
         assert_eq!(neighbour, unloaded(64, Ps::ZERO).0 as f64);
         (victim - neighbour) / frame
     };
-    // 4 MB come; alpha of 1 leaves one part of nine free. The victim waits for the frame that its
-    // host is sending, or as long as where thresholds are static.
+    // 4 MB arrive; an alpha of 1 leaves one part of nine free. The victim waits for the frame that
+    // its host is sending, or as long as with static thresholds.
     let (large, small) = (waited(6_000_000), waited(1_000_000));
     assert!((0.0..=1.0).contains(&large), "{large} frames");
     assert!((8.0..8.0 * 9.7).contains(&small), "{small} frames");
 }
 
-/// Table 1's one-way budget at 100 Gb/s, a frame that is stored twice, and those before it.
+/// Table 1's one-way budget at 100 Gb/s, with a frame that is stored twice, and the frames before
+/// it.
 fn unloaded(bytes: u64, stack: Ps) -> Ps {
     let slot = 640;
     let payload = 1_500 - 16 - 44;
@@ -239,7 +243,7 @@ fn messages_alone_take_the_budget_to_the_picosecond() {
         let expected = (unloaded(bytes, Ps::ZERO), unloaded(bytes, stack));
         assert_eq!(time(bytes, Kind::Write), expected, "{bytes} B");
     }
-    // A request of 64 B, the least frame, then the data.
+    // A request of 64 B, the least frame, comes before the data.
     let request = Ps(640 * 2 * u64::from(Frame::of(60).tail));
     let read = |stack| Ps(557_440) + stack * 2 + request + unloaded(64, stack);
     assert_eq!(time(64, Kind::Read), (read(Ps::ZERO), read(stack)));
@@ -265,7 +269,7 @@ fn all_ends_on_every_network_with_frames_beside() {
                     continue;
                 }
                 assert!(counts.dropped > 50, "{topology}, {balancing}: {counts:?}");
-                // Go-back-N sends again what came.
+                // Go-back-N also retransmits packets that arrived.
                 assert!(counts.retransmitted > counts.dropped, "{counts:?}");
                 assert_eq!(counts.pauses, None);
             }

@@ -1,4 +1,4 @@
-//! NDP: what its paper says of it.
+//! The fabric `ndp` against its paper.
 
 use ethermem_sim::engine::Alone;
 use ethermem_sim::fabrics::ndp::Ndp;
@@ -9,12 +9,12 @@ use ethermem_units::{Bytes, Ps};
 
 use crate::support::{fabric_config, message, run_messages, run_scenario, scenario};
 
-/// Data bytes of a full packet: the MTU without the transport's and the memory header.
+/// Data bytes of a full packet: the MTU without the headers of transport and memory.
 const PAYLOAD: u64 = 1_500 - 40 - 16;
-/// A block at 100 Gb/s.
+/// Time of a block at 100 Gb/s.
 const SLOT: Ps = Ps(640);
 
-/// Writes of so many packets by nodes from 1 on to node 0, all at once.
+/// Writes of this many packets by nodes from 1 on to node 0, all at once.
 fn incast(senders: u16, packets: u64) -> Vec<Message> {
     let bytes = packets * PAYLOAD;
     (1..=senders).map(|node| message(Ps(1_000), Kind::Write, node, 0, bytes)).collect()
@@ -25,8 +25,8 @@ fn run(config: &FabricConfig, messages: &[Message]) -> (Vec<Ps>, PacketCounts) {
     (finished, end.stats.packets.expect("packets"))
 }
 
-/// When the last of `packets` full packets is whole at their receiver at the earliest: the first
-/// comes as if alone, the others follow it on the receiver's link without a gap.
+/// The earliest time at which the last of `packets` full packets is whole at their receiver. The
+/// first arrives as if alone, and the others follow it on the receiver's link without a gap.
 fn ideal(config: &FabricConfig, packets: u64) -> Ps {
     let first = Alone::<Ndp>::new(config).time(Kind::Write, Bytes(PAYLOAD));
     let line = SLOT * Frame::of(1_500).line_blocks().0;
@@ -35,7 +35,7 @@ fn ideal(config: &FabricConfig, packets: u64) -> Ps {
 
 #[test]
 fn an_incast_of_64_takes_little_longer_than_its_data_on_one_link() {
-    // From single packets on, all sent at once into a queue of eight, to long messages.
+    // The cases go from single packets, all sent at once into a queue of eight, to long messages.
     for (topology, packets) in [
         ("single-switch", 1),
         ("single-switch", 8),
@@ -49,7 +49,7 @@ fn an_incast_of_64_takes_little_longer_than_its_data_on_one_link() {
         let last = finished.iter().max().expect("64");
         let over = last.0 as f64 / ideal(&config, 64 * packets).0 as f64;
         assert!((1.0..1.1).contains(&over), "{topology}, {packets} packets: {over}");
-        // Nothing is lost, not even a header; what had no room was trimmed, and was sent again.
+        // Nothing is lost, not even a header; packets without room were trimmed, and sent again.
         assert_eq!((counts.dropped, counts.timeouts), (0, 0), "{counts:?}");
         let trimmed = counts.trimmed.expect("NDP trims");
         assert!(trimmed > 40, "{counts:?}");
@@ -65,11 +65,12 @@ fn an_incast_of_64_from_other_racks_is_held_against_its_own_way() {
         let mut alone = Alone::<Ndp>::new(&config);
         (alone.time(Kind::Write, Bytes(PAYLOAD)), alone.time_of(&far))
     };
-    // Two hops more, which 15 packets of the receiver's own rack would bridge: with those among the
-    // senders, the ideal is that of one rack.
+    // There are two hops more, which 15 packets of the receiver's own rack would cover: with these
+    // among the senders, the ideal is one rack's.
     let fifteen = SLOT * (15 * Frame::of(1_500).line_blocks().0);
     assert!(first > near + Ps::from_ns(900) && first < near + fifteen, "{first} and {near}");
-    // More than 1.1: what was trimmed comes again later than the queue of eight packets lasts.
+    // The ratio is over 1.1: a trimmed packet comes again later than the queue of eight packets
+    // lasts.
     for (packets, most) in [(1, 1.22), (20, 1.17), (94, 1.16)] {
         let bytes = packets * PAYLOAD;
         let messages: Vec<Message> =
@@ -84,7 +85,7 @@ fn an_incast_of_64_from_other_racks_is_held_against_its_own_way() {
 
 #[test]
 fn headers_without_room_come_back_and_none_is_lost() {
-    // Room for 11 headers, as those of 64 senders come at once.
+    // There is room for 11 headers, and the headers of 64 senders arrive at once.
     let config = fabric_config("nodes = 65\n[fabric.ndp]\nheader_queue_bytes = 1000");
     let (finished, counts) = run(&config, &incast(64, 20));
     let returned = counts.returned.expect("NDP returns");
@@ -96,7 +97,7 @@ fn headers_without_room_come_back_and_none_is_lost() {
 
 #[test]
 fn pulls_are_fair_and_the_shortest_goes_first_where_that_is_asked() {
-    // 40 long messages, and one of two windows.
+    // There are 40 long messages, and one of two windows.
     let messages = |config: &FabricConfig| {
         let mut messages = incast(40, 400);
         messages.push(message(Ps(1_000), Kind::Write, 41, 0, 40 * PAYLOAD));
@@ -118,7 +119,7 @@ fn pulls_are_fair_and_the_shortest_goes_first_where_that_is_asked() {
 fn every_node_sends_and_receives_at_nearly_the_rate_of_its_link() {
     // The paper's permutation, over racks: its simulations have 92 to 95 %.
     let clos = "nodes = 144\ntopology = \"leaf-spine\"";
-    // Acknowledgements have their part of every link.
+    // Acknowledgements take a part of every link.
     let data = Frame::of(1_500).line_bytes() as f64;
     let most = data / (data + Frame::of(40).line_bytes() as f64);
     for (keys, least) in [("nodes = 144", 0.99 * most), (clos, 0.92 * most)] {
@@ -136,7 +137,7 @@ fn every_node_sends_and_receives_at_nearly_the_rate_of_its_link() {
 
 #[test]
 fn a_lost_control_packet_costs_a_timeout_and_no_message() {
-    // Small messages at high load, and room for 11 headers where they and all answers queue.
+    // Small messages at high load, with room for 11 headers where headers and all answers queue.
     let scenario = scenario(
         "[fabric]\nnodes = 32\n[fabric.ndp]\nqueue_packets = 1\nheader_queue_bytes = 1000\n\
          rto_us = 200\n[workload]\nload = 0.95\nmessages = 20000",

@@ -1,5 +1,5 @@
-//! Fabrics of packets: what every transport keeps on every network, and what its own paper says of
-//! each.
+//! Packet fabrics: invariants of every transport on every network, and checks of each against its
+//! own paper.
 
 use ethermem_sim::fabrics::dctcp::DctcpConfig;
 use std::cell::RefCell;
@@ -24,13 +24,13 @@ use crate::web_search::{self, YAPS_FASTPASS, YAPS_PFABRIC, YAPS_PHOST};
 const STORED: &str = "store-and-forward";
 const CUT_THROUGH: &str = "cut-through";
 
-/// A full frame on the line.
+/// Bytes of a full frame on the line.
 fn full_bytes() -> u64 {
     Frame::of(1_500).line_bytes()
 }
 
 thread_local! {
-    /// What was queued at the port to node 2, whenever something happened.
+    /// Queued bytes at the port to node 2, sampled at every event.
     static SAMPLES: RefCell<Vec<(Ps, u64)>> = const { RefCell::new(Vec::new()) };
 }
 
@@ -50,7 +50,7 @@ fn two_long_dctcp_senders_keep_the_queue_near_k_and_the_link_full() {
     let k = config.of::<DctcpConfig>().ecn_threshold.0 as f64;
     let full = full_bytes() as f64;
     let samples = SAMPLES.take();
-    // Without the slow start, and until the first has sent all: a few round trips before its end.
+    // The window excludes the slow start, and ends a few round trips before the first flow's end.
     let both = finished.iter().min().expect("two").0;
     let window = ended / 5..both - 10_000_000;
     let steady = samples.iter().filter(|(at, _)| window.contains(&at.0));
@@ -58,8 +58,8 @@ fn two_long_dctcp_senders_keep_the_queue_near_k_and_the_link_full() {
     assert!(packets.len() > 10_000);
     let most = packets.iter().copied().fold(f64::MIN, f64::max);
     let least = packets.iter().copied().fold(f64::MAX, f64::min);
-    // DCTCP section 3.3: at most K and a packet a sender, here with the one being sent; below that
-    // by what a cut takes of the windows, sqrt(2 N (C RTT + K)) / 2 = 5.1 packets.
+    // DCTCP section 3.3: at most K and one packet per sender, here including the one being sent.
+    // The queue falls by a cut of the windows below that: sqrt(2 N (C RTT + K)) / 2 = 5.1 packets.
     assert!(most < 3.0, "{most} packets over K");
     assert!(least > -6.0, "{least} packets under K");
     let mean = packets.iter().sum::<f64>() / packets.len() as f64;
@@ -68,7 +68,7 @@ fn two_long_dctcp_senders_keep_the_queue_near_k_and_the_link_full() {
     assert_eq!((counts.dropped, counts.timeouts), (0, 0));
     assert!(counts.marked > 100, "{counts:?}");
     let gbps = 2.0 * bytes as f64 * 8.0 / ended as f64 * 1_000.0;
-    // Of 1,544 B of line 1,444 are data: 93.5 Gb/s at most.
+    // 1,444 of 1,544 B on the line are data: 93.5 Gb/s at most.
     assert!(gbps > 0.95 * 93.5, "{gbps} Gb/s");
     // While both send, neither has more than 57 % of the link.
     assert!(both as f64 > 0.9 * 0.97 * ended as f64, "not fair: {finished:?}");
@@ -103,9 +103,9 @@ fn racks_are_farther_from_each_other_than_their_nodes() {
     let far = [message(Ps(1_000), Kind::Write, 0, 143, 64)];
     let (near, _) = run_messages::<Dctcp>(&config, &near);
     let (far, _) = run_messages::<Dctcp>(&config, &far);
-    // Two switches more: at each 2 MAC passes and 400 ns; two links more, each with 2 PCS passes,
-    // 2 transceivers, 100 ns and the frame at 400 Gb/s. A cycle of 2.56 ns, 3 a pass. The frame
-    // has 64 B of data, 16 + 40 + 18 B of headers and 8 B of preamble.
+    // There are two switches more, each with 2 MAC passes and 400 ns. There are two links more,
+    // each with 2 PCS passes, 2 transceivers, 100 ns and the frame at 400 Gb/s. A cycle is 2.56 ns,
+    // 3 per pass. The frame has 64 B of data, 16 + 40 + 18 B of headers and 8 B of preamble.
     let switch = Ps(2 * 3 * 2_560) + Ps::from_ns(400);
     let tail = Bytes(64 + 16 + 40 + 18 + 8).to_blocks().0 - 1;
     let link = Ps(2 * 3 * 2_560) + Ps::from_ns(2 * 19 + 100) + Ps(160 * tail);
@@ -114,7 +114,7 @@ fn racks_are_farther_from_each_other_than_their_nodes() {
 
 #[test]
 fn a_message_alone_is_not_slowed_by_its_distance() {
-    // One message at a time, between any two nodes: each takes what the denominator says.
+    // One message at a time goes between any two nodes: each takes the denominator's time.
     for keys in ["", "link_gbps = 40\npropagation_ns = 200\n"] {
         let scenario = scenario(&format!(
             "[fabric]\nnodes = 48\ntopology = \"leaf-spine\"\n{keys}[workload]\nload = 0.0005\n\
@@ -142,8 +142,8 @@ fn every_transport_ends_its_messages_over_cut_through_switches() {
     }
 }
 
-/// Their mean slowdown on links and hosts as YAPS has them: 200 ns of propagation and nothing else,
-/// packets of 1,500 B sprayed over the spines. What the network did to packets is given too.
+/// Mean slowdown of web search on YAPS's links and hosts: 200 ns of propagation and no other delay,
+/// and packets of 1,500 B sprayed over the spines. The packet counters are returned, too.
 fn web_search_slowdown<F: Fabric, A: Fabric>(
     switching: &str,
     keys: &str,
@@ -181,7 +181,7 @@ fn pfabric_slows_web_search_down_as_the_simulator_of_its_successors_says() {
 
 #[test]
 fn fastpass_slows_web_search_down_as_the_simulator_of_its_rivals_says() {
-    // Its epochs leave half a packet's time for what is not data.
+    // Its epochs leave half a packet's time for packets without data.
     let keys = "[fabric.fastpass]\ntimeslot_bytes = 1594";
     let (mean, _) = web_search_slowdown::<Fastpass, Pfabric>(STORED, keys);
     assert!((mean / YAPS_FASTPASS - 1.0).abs() < 0.1, "{mean}");
@@ -189,12 +189,12 @@ fn fastpass_slows_web_search_down_as_the_simulator_of_its_rivals_says() {
 
 #[test]
 fn phost_slows_web_search_down_as_its_simulator_says() {
-    // Of a round trip of 7.0 packets here and 6.4 there, where packets leave for faster links
-    // before they have come, 9 tokens are what 8 are there.
+    // A round trip is 7.0 packets here and 6.4 there, where packets leave for faster links before
+    // they have arrived completely. So 9 tokens here correspond to 8 there.
     let tokens = [8, 9];
     for ((switching, yaps), tokens) in [STORED, CUT_THROUGH].into_iter().zip(YAPS_PHOST).zip(tokens)
     {
-        // Tokens again after the time of 9 packets; one level for all data.
+        // Tokens are issued again after the time of 9 packets; all data has one level.
         let (mean, counts) = web_search_slowdown::<Phost, Pfabric>(
             switching,
             &format!(
@@ -220,11 +220,11 @@ fn a_cut_through_switch_sends_on_what_is_still_coming() {
     let (full, stored) = (Frame::of(1_500), time(STORED, 1_484));
     let cut = time(CUT_THROUGH, 1_484);
     let tail = u64::from(full.tail);
-    // The switch has the least frame's blocks of it; 640 ps each.
+    // The switch needs the least frame's blocks of it; 640 ps each.
     let behind = tail - u64::from(Frame::LEAST.tail);
     assert_eq!(stored[0] - cut[0], Ps(640 * behind));
-    // Towards a spine, on a link four times as fast, it ends there as it comes to its end here.
-    // From there on its head is all that is waited for.
+    // Towards a spine, on a link four times as fast, its end leaves as it arrives. From there on
+    // only its head is waited for.
     assert_eq!(stored[1] - cut[1], Ps(160 * tail + 2 * 160 * behind));
     // The least frame is whole when it is decided on.
     assert_eq!(time(STORED, 1), time(CUT_THROUGH, 1));
@@ -233,8 +233,7 @@ fn a_cut_through_switch_sends_on_what_is_still_coming() {
 #[test]
 fn tcp_takes_its_budget_and_a_round_trip_more_for_every_doubling() {
     let config = fabric_config("nodes = 2");
-    // The same frames and stack without a transport: TCP's 40 B of headers stand in the memory
-    // header.
+    // Equal frames and stack without a transport: TCP's 40 B of headers count as memory header.
     let bare =
         fabric_config("nodes = 2\n[fabric.packet]\nstack_ns = 666.2\nmemory_header_bytes = 56");
     let time = |packets: u64| {
@@ -246,13 +245,13 @@ fn tcp_takes_its_budget_and_a_round_trip_more_for_every_doubling() {
         let (tcp, bare) = time(packets);
         assert_eq!(tcp, bare, "{packets} packets fit the first window");
     }
-    // A packet there and an acknowledgement back, each through two hosts' stacks: Table 1's budget,
-    // and both frames stored at the switch.
+    // A packet and its acknowledgement each pass through two hosts' stacks: Table 1's budget, and
+    // both frames stored at the switch.
     let budget = Ps(557_440 + 2 * 666_200);
     let (full, ack) = (Frame::of(1_500), Frame::of(40));
     let round_trip = budget * 2 + Ps(640) * (2 * u64::from(full.tail) + 2 * u64::from(ack.tail));
-    // Windows of 2, 4 and 8 packets; the first packet of each waits for the acknowledgement of the
-    // first of the one before, and the last leaves behind the others of its own.
+    // Windows are 2, 4 and 8 packets. The first packet of each waits for the acknowledgement of the
+    // previous window's first packet. The last packet leaves behind the others of its own window.
     let (tcp, bare) = time(14);
     let line = Ps(640) * u64::from(full.line);
     assert_eq!(tcp, bare + (round_trip - line * 2) + (round_trip - line * 4));

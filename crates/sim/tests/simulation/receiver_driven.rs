@@ -1,4 +1,4 @@
-//! `phost` and `homa`: what receivers that call for data do, against theory and their papers.
+//! The receiver-driven fabrics `phost` and `homa`, against theory and their papers.
 
 use ethermem_sim::engine::Fabric;
 use ethermem_sim::fabrics::homa::Homa;
@@ -11,35 +11,35 @@ use ethermem_units::Ps;
 use crate::support::{fabric_config, message, run_messages, scenario};
 
 const SLOT: u64 = 640;
-/// IPv4 and 20 bytes of a transport; the memory header.
+/// Bytes of IPv4, 20 bytes of a transport, and the memory header.
 const HEADERS: u64 = 40 + 16;
 const PAYLOAD: u64 = 1_500 - HEADERS;
 
-/// A full packet on a link of 100 Gb/s.
+/// Time of a full packet on a link of 100 Gb/s.
 fn packet_time() -> Ps {
     Ps(SLOT * u64::from(Frame::of(1_500).line))
 }
 
-/// Table 1's one-way budget at 100 Gb/s, and a frame that is stored twice.
+/// Table 1's one-way budget at 100 Gb/s, with a frame that is stored twice.
 fn one_way(payload: u64) -> Ps {
     Ps(557_440) + tail(payload) * 2
 }
 
-/// From the first block of a frame to its last.
+/// Time from the first block of a frame to its last.
 fn tail(payload: u64) -> Ps {
     Ps(SLOT * u64::from(Frame::of(payload).tail))
 }
 
-/// Data whose packets follow each other without a gap.
+/// Time of data whose packets follow each other without a gap.
 fn back_to_back(bytes: u64) -> Ps {
     let before = (bytes - 1) / PAYLOAD;
     let last = HEADERS + bytes - before * PAYLOAD;
-    // The last is stored at the switch before the full one in front of it is gone.
+    // The last packet is stored at the switch before the full one in front of it is gone.
     let first = if before == 0 { last } else { 1_500 };
     Ps(557_440) + tail(first) + tail(last) + packet_time() * before
 }
 
-/// When all of these have finished, after the first began.
+/// The time from the first start to the last end of these messages.
 fn time_of_all<F: Fabric>(keys: &str, messages: &[Message]) -> Ps {
     let (finished, _) = run_messages::<F>(&fabric_config(keys), messages);
     *finished.iter().max().expect("some") - messages[0].arrival
@@ -55,7 +55,8 @@ fn phost_alone_takes_the_budget_to_the_picosecond() {
         let alone = [message(Ps(5_000), kind, 0, 1, bytes)];
         time_of_all::<Phost>("nodes = 3\nmemory_access_ns = 50", &alone)
     };
-    // An announcement, which says as much as a request, and a token, where data is not free.
+    // Where data is not free, there are an announcement, which is as long as a request, and a
+    // token.
     let asked = one_way(HEADERS) + one_way(40);
     for (bytes, free) in
         [(1, true), (64, true), (8 * PAYLOAD, true), (8 * PAYLOAD + 1, false), (99_999, false)]
@@ -70,7 +71,7 @@ fn phost_alone_takes_the_budget_to_the_picosecond() {
 
 #[test]
 fn phost_receivers_and_senders_serve_the_shortest_first() {
-    // The short one comes when the long one has long begun, to the same node or from it.
+    // The short message comes long after the long one has begun, to the same node or from it.
     for other in [(2, 1), (0, 2)] {
         let (long, short) = (1_000 * PAYLOAD, 100 * PAYLOAD);
         let messages =
@@ -78,31 +79,34 @@ fn phost_receivers_and_senders_serve_the_shortest_first() {
         let (finished, _) = run_messages::<Phost>(&fabric_config("nodes = 3"), &messages);
         let alone = one_way(HEADERS) + one_way(40) + back_to_back(short);
         let slowdown = (finished[1] - messages[1].arrival).0 as f64 / alone.0 as f64;
-        // What was called for of the long one comes first: a bandwidth-delay product of 12.
+        // Data of the long message that was already requested comes first: a bandwidth-delay
+        // product of 12.
         assert!((1.0..1.15).contains(&slowdown), "{slowdown}, {other:?}");
     }
 }
 
 #[test]
 fn a_phost_source_that_does_not_answer_is_left_for_another() {
-    // Node 0 sends to 1 first, for that is shorter; node 2 prefers what 0 has for it to what 3 has.
+    // Node 0 sends to 1 first, for that message is shorter; node 2 prefers 0's message for it to
+    // 3's.
     let messages =
         [write(0, 1, 200 * PAYLOAD), write(0, 2, 300 * PAYLOAD), write(3, 2, 400 * PAYLOAD)];
     let packets = |keys: &str| {
         let keys = format!("nodes = 4\n[fabric.phost]\n{keys}");
         time_of_all::<Phost>(&keys, &messages).0 as f64 / packet_time().0 as f64
     };
-    // The link to node 2 takes 700. It is empty for the tokens that node 0 may leave unused, 14,
-    // then for one of 25, for the timeout of 20, and for a round trip, 13, at either end.
+    // The link to node 2 takes 700 packets. It is idle for the tokens that node 0 may leave unused,
+    // 14, and then for one of 25. It is also idle for the timeout of 20, and for a round trip, 13,
+    // at either end.
     let downgraded = packets("timeout_us = 2.5");
     assert!((700.0..=700.0 + 14.0 + 8.0 + 20.0 + 26.0).contains(&downgraded), "{downgraded}");
-    // Without that it is empty until node 0 has sent its 200.
+    // Without the downgrade it is idle until node 0 has sent its 200.
     let patient = packets("timeout_us = 2.5\ntokens_unused_max = 100000");
     assert!(patient > 850.0, "{patient}");
 }
 
-/// An incast of 64: its time over that of all its frames one after the other and the way of the
-/// first, and what the network did to packets.
+/// An incast of 64: its time relative to all its frames in sequence and the way of the first, and
+/// the packet counters.
 fn incast_of_64<F: Fabric>(keys: &str, bytes: u64) -> (f64, PacketCounts) {
     let incast: Vec<Message> = (1..65).map(|node| write(node, 0, bytes)).collect();
     let (finished, end) =
@@ -123,7 +127,7 @@ fn an_incast_of_64_over_phost_leaves_no_gap() {
 
 #[test]
 fn an_incast_of_64_over_homa_leaves_no_gap() {
-    // All at once, a part at once, and hardly anything.
+    // The data is sent all at once, a part at once, or hardly any at once.
     for bytes in [64, 10_000, 100_000, 1_000_000] {
         let (time, counts) = incast_of_64::<Homa>("", bytes);
         assert!((0.99..1.1).contains(&time), "{time} of the ideal, {bytes} B");
@@ -131,8 +135,8 @@ fn an_incast_of_64_over_homa_leaves_no_gap() {
     }
 }
 
-/// A port of a third of a megabyte holds 18 of the 64 RTTbytes that come unasked. What does not fit
-/// is asked for again when nothing has come of it for a millisecond.
+/// A port of a third of a megabyte holds 18 of the 64 unsolicited RTTbytes. The rest is requested
+/// again after a millisecond without an arrival.
 #[test]
 fn an_incast_of_64_over_homa_that_does_not_fit_waits_for_the_timeout_and_ends() {
     const KEYS: &str = "[fabric.homa]\nbuffer_bytes = 337500";
@@ -161,7 +165,7 @@ fn homa_alone_takes_the_budget_to_the_picosecond() {
 
 #[test]
 fn overcommitment_keeps_a_homa_receiver_busy_whose_sender_is_not_there() {
-    // Node 2 prefers what 0 has for it to what 3 has, and then 0 turns to a shorter one for 1.
+    // Node 2 prefers 0's message for it to 3's, and then 0 turns to a shorter message for 1.
     let later = message(Ps(4_000_000), Kind::Write, 0, 1, 200 * PAYLOAD);
     let messages = [write(0, 2, 300 * PAYLOAD), write(3, 2, 400 * PAYLOAD), later];
     let packets = |keys: &str| {
@@ -171,10 +175,10 @@ fn overcommitment_keeps_a_homa_receiver_busy_whose_sender_is_not_there() {
         (last - Ps(1_000)).0 as f64 / packet_time().0 as f64
     };
     let (two, one) = (packets("overcommitment = 2"), packets("overcommitment = 1"));
-    // The link to node 2 takes 700, and the way of the first some 6.
+    // The link to node 2 takes 700 packets, and the way of the first some 6.
     assert!((700.0..710.0).contains(&two), "{two}");
     assert!(one > 850.0, "{one}");
-    // As many as there are scheduled priorities.
+    // The overcommitment equals the number of scheduled priorities.
     assert_eq!(packets("unscheduled_priorities = 6"), two);
 }
 
@@ -190,15 +194,15 @@ fn short_homa_messages_pass_long_ones() {
         let times = (8..28).map(|n| (finished[n] - messages[n].arrival - back_to_back(64)).0);
         times.max().expect("20") as f64 / packet_time().0 as f64
     };
-    // For the frame that is being sent, and never for another; with one priority for those that are
-    // granted, several round trips of them.
+    // They wait for the frame that is being sent, and never for another. With one priority for
+    // granted data, they would wait several round trips of it.
     let most = waited("");
     assert!((0.0..=1.0).contains(&most), "{most} packets");
     let most = waited("priorities = 1\novercommitment = 7");
     assert!(most > 12.0, "{most} packets");
 }
 
-/// All nodes to and from one, at once, in buffers of six full packets.
+/// All nodes send to one and receive from it, at once, in buffers of six full packets.
 fn a_switch_keeps_little<F: Fabric>(name: &str, keys: &str) {
     let kinds = [Kind::Write, Kind::Read];
     let sizes = [64, 1_000, 8 * PAYLOAD, 20 * PAYLOAD];

@@ -1,5 +1,5 @@
-//! One small run per fabric and policy, with all its numbers, in `golden/sim`: what a change moves
-//! is seen in its diff. With `UPDATE_GOLDEN=1` in the environment, writes them anew.
+//! One small run per fabric and policy, with all its numbers, in `golden/sim`: a diff shows what a
+//! change moves. With `UPDATE_GOLDEN=1` in the environment, the test writes the files.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use ethermem_sim::registry;
 
 use crate::support::{run_scenario, scenario};
 
-/// Further runs of EDM: name of the snapshot, and what the scenario has beside the common part.
+/// Further runs of EDM: the name of the snapshot, and its additions to the common scenario.
 const EDM_RUNS: &[(&str, &str)] = &[
     ("edm-srpt", "policy = \"srpt\""),
     ("edm-srpt-relaxed", "policy = \"srpt\"\norder = \"relaxed\""),
@@ -16,7 +16,7 @@ const EDM_RUNS: &[(&str, &str)] = &[
     ("edm-auto", "policy = \"auto\""),
 ];
 
-/// Name of the snapshot, fabric, and what the scenario has beside the common part.
+/// Name of the snapshot, fabric, and the additions to the common scenario.
 fn runs() -> impl Iterator<Item = (&'static str, &'static str, &'static str)> {
     let others = registry::FABRIC_NAMES.iter().filter(|&&fabric| fabric != "edm");
     EDM_RUNS
@@ -39,7 +39,7 @@ fn results_are_those_of_the_snapshots() {
         }
         let mut json = serde_json::to_value(&result).expect("a result is JSON");
         let object = json.as_object_mut().expect("an object");
-        // What the engine went through, not what came of it.
+        // These fields describe the engine's work, and not the result.
         for field in ["wall_s", "events"] {
             object.shift_remove(field).expect("a field of every result");
         }

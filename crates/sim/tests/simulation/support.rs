@@ -1,4 +1,4 @@
-//! What the simulator's tests share: fabrics driven message by message, and whole scenarios.
+//! Helpers of the simulator's tests: fabrics driven message by message, and whole scenarios.
 
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
@@ -12,10 +12,10 @@ use ethermem_sim::workload::LinkBlocks;
 use ethermem_sim::{FabricConfig, Kind, Message, MessageSource, NodeIndex, SourceError, registry};
 use ethermem_units::{Bytes, Ps};
 
-/// Every rate that a scenario may ask for.
+/// Every valid link rate of a scenario, in Gb/s.
 pub(crate) const LINK_GBPS: [u64; 6] = [10, 25, 40, 100, 200, 400];
 
-/// The configuration that a scenario without more than `keys` in `[fabric]` describes.
+/// The configuration of a scenario with only `keys` in `[fabric]`.
 pub(crate) fn fabric_config(keys: &str) -> FabricConfig {
     scenario(&format!("[fabric]\n{keys}\n")).fabric
 }
@@ -28,7 +28,7 @@ pub(crate) fn scenario(text: &str) -> Scenario {
     }
 }
 
-/// A message of a hand-made case; [`run_messages`] numbers them.
+/// A message of a hand-made case; [`run_messages`] numbers the messages.
 pub(crate) fn message(
     arrival: Ps,
     kind: Kind,
@@ -64,7 +64,7 @@ impl Observer for Finished {
     }
 }
 
-/// Runs messages, in order of arrival, on a fabric of seed 1; gives when each finished.
+/// Runs messages, in order of arrival, on a fabric with seed 1; returns when each finished.
 pub(crate) fn run_messages<F: Fabric>(
     config: &FabricConfig,
     messages: &[Message],
@@ -72,7 +72,7 @@ pub(crate) fn run_messages<F: Fabric>(
     run_messages_from::<F>(1, config, messages)
 }
 
-/// [`run_messages`] from another seed.
+/// Runs as [`run_messages`] does, with another seed.
 pub(crate) fn run_messages_from<F: Fabric>(
     seed: u64,
     config: &FabricConfig,
@@ -83,7 +83,7 @@ pub(crate) fn run_messages_from<F: Fabric>(
     (finished.into_iter().map(|at| at.expect("every message finishes")).collect(), end)
 }
 
-/// [`run_messages_from`], where some may be lost: also gives how many were.
+/// Runs as [`run_messages_from`] does, but allows losses; also returns their number.
 pub(crate) fn run_messages_with_loss<F: Fabric>(
     seed: u64,
     config: &FabricConfig,
@@ -98,7 +98,7 @@ pub(crate) fn run_messages_with_loss<F: Fabric>(
     (finished.0, finished.1, end)
 }
 
-/// A fabric that a test looks into while it runs.
+/// A fabric that a test inspects while it runs.
 pub(crate) trait Watch: Fabric {
     /// Called after every event.
     fn look(&self, _now: Ps) {}
@@ -107,7 +107,7 @@ pub(crate) trait Watch: Fabric {
     fn end(&self) {}
 }
 
-/// Runs as its fabric does, and has it looked at.
+/// A fabric that runs unchanged and is inspected after every event.
 pub(crate) struct Watched<F>(F);
 
 impl<F: Watch> Fabric for Watched<F> {

@@ -1,9 +1,9 @@
-//! Alone in the fabric a message takes the budget of its path and its serialisation, to the
+//! A message alone in the fabric takes the budget of its path and its serialisation, to the
 //! picosecond.
 //!
-//! The serialisation is derived here from first principles, in slots of the link: what is stored
-//! before it goes on costs its blocks but the first at every hop, what is cut through costs them
-//! once, and what follows itself back to back costs all of its slots.
+//! The serialisation is derived here from first principles, in slots of the link. An item that is
+//! stored costs its blocks except the first at every hop. An item that is cut through costs these
+//! once. Back-to-back items cost all of their slots.
 
 use ethermem_edm::budget as edm;
 use ethermem_sim::budget::{Operation, Stack, Timing, edm_stages, mac_stages};
@@ -25,7 +25,7 @@ use crate::support::{LINK_GBPS, fabric_config, message, run_messages};
 
 const SIZES: [u64; 6] = [1, 8, 64, 256, 257, 5_840];
 const CHUNK: u64 = 256;
-/// Data blocks, /MS/ and /MT/ of a full chunk.
+/// Number of data blocks, /MS/ and /MT/ of a full chunk.
 const CHUNK_BLOCKS: u64 = 32 + 2;
 
 /// Every message of the tests: an atomic returns one word.
@@ -41,7 +41,8 @@ fn operation(kind: Kind) -> Operation {
     }
 }
 
-/// From the first block of the first chunk to the last of the last: chunks follow each other.
+/// Number of slots from the first block of the first chunk to the last of the last: chunks follow
+/// each other.
 fn data_slots(bytes: u64) -> u64 {
     let chunks_before_last = (bytes - 1) / CHUNK;
     let last_bytes = bytes - chunks_before_last * CHUNK;
@@ -49,20 +50,20 @@ fn data_slots(bytes: u64) -> u64 {
     chunks_before_last * CHUNK_BLOCKS + last_blocks - 1
 }
 
-/// The slots that a request is stored for at one hop: its blocks but the first.
+/// Number of slots for which a request is stored at one hop: its blocks except the first.
 fn request_slots(kind: Kind) -> u64 {
     match kind {
         Kind::Write => 0,
-        // /MS/ with opcode, node, id and length; /MT/ with the address.
+        // /MS/ has opcode, node, id and length; /MT/ has the address.
         Kind::Read => 2 - 1,
-        // A fetch-and-add takes one operand beside them.
+        // A fetch-and-add has one operand in addition.
         Kind::ReadModifyWrite => 3 - 1,
     }
 }
 
-/// What a fabric takes for a message alone: as a run of its own, and as the denominator.
+/// The time of a message alone in a fabric, as a run of its own and as the denominator.
 fn alone<F: Fabric>(config: &FabricConfig, kind: Kind, bytes: u64) -> Ps {
-    // Not at zero, where an idle link could hide a wait.
+    // The start is not zero, where an idle link could hide a wait.
     let arrival = Ps(1_234_567);
     let (finished, _) = run_messages::<F>(config, &[message(arrival, kind, 0, 1, bytes)]);
     let run = finished[0] - arrival;
@@ -85,7 +86,7 @@ fn check<F: Fabric>(configs: &[FabricConfig], expected: impl Fn(&FabricConfig, K
     }
 }
 
-/// All rates, and at the testbed's one every delay away from its default.
+/// All rates, and at the testbed's rate one configuration for each changed delay.
 fn configs() -> Vec<FabricConfig> {
     let rates = LINK_GBPS.map(|gbps| fabric_config(&format!("nodes = 4\nlink_gbps = {gbps}")));
     let odd = fabric_config(
@@ -103,9 +104,9 @@ fn memory_access(config: &FabricConfig, kind: Kind) -> Ps {
 fn edm_takes_its_budget_and_the_slots_of_request_and_data() {
     check::<Edm>(&configs(), |config, kind, bytes| {
         let timing = Timing::of(config);
-        // The budget is that of first blocks. A request is stored whole at the switch and at the
-        // memory node; data is cut through. Grants come a chunk apart, and well before the chunk
-        // before has left, so that the chunks of a long message are back to back.
+        // The budget is for first blocks. A request is stored whole at the switch and at the memory
+        // node; data is cut through. Grants come a chunk apart, and well before the previous chunk
+        // has left, so the chunks of a long message are back to back.
         let slots = 2 * request_slots(kind) + data_slots(bytes);
         timing.total(&edm_stages(operation(kind), &timing))
             + memory_access(config, kind)
@@ -116,8 +117,8 @@ fn edm_takes_its_budget_and_the_slots_of_request_and_data() {
 #[test]
 fn raw_ethernet_takes_its_budget_and_every_frame_twice() {
     const DATA_MAX: u64 = 1_500 - 16;
-    // Ethernet's 18 B and the memory header's 16 B beside the data, at least 64 B; 8 B of preamble
-    // before it, 12 B of gap behind it.
+    // Ethernet's 18 B and the memory header's 16 B are added to the data, at least 64 B; 8 B of
+    // preamble precede it, 12 B of gap follow it.
     let frame = |data: u64| (data + 34).max(64);
     let tail = |data: u64| (8 + frame(data)).div_ceil(8) - 1;
     let with_gap = |data: u64| (8 + frame(data) + 12).div_ceil(8);
@@ -125,8 +126,9 @@ fn raw_ethernet_takes_its_budget_and_every_frame_twice() {
         let timing = Timing::of(config);
         let full = (bytes - 1) / DATA_MAX;
         let last = bytes - full * DATA_MAX;
-        // The last frame is stored at the switch, where it comes before the full one in front of
-        // it is gone: so the full ones, back to back, are stored once, and the last once behind.
+        // The last frame is stored at the switch, where it arrives before the full one in front of
+        // it is gone. So the full ones, back to back, are stored once, and the last is stored once
+        // behind them.
         let data = match full {
             0 => 2 * tail(last),
             _ => tail(DATA_MAX) + full * with_gap(DATA_MAX) + tail(last),
@@ -147,7 +149,7 @@ fn output_queued_takes_edms_path_without_the_scheduler() {
         let cycles = |stages: &[Cycles]| links.cycles(stages.iter().copied().sum());
         let scheduled = timing.scheduler.duration(edm::MATCH);
         let (unscheduled, slots) = match kind {
-            // No /N/ to the switch and no /G/ back: neither the two hops nor their stages.
+            // There is no /N/ to the switch and no /G/ back: neither the two hops nor their stages.
             Kind::Write => {
                 let stages = [
                     edm::GENERATE_REQUEST,
@@ -159,7 +161,7 @@ fn output_queued_takes_edms_path_without_the_scheduler() {
                 ];
                 (cycles(&stages) + links.hop(edm::PCS) * 2, 0)
             }
-            // The request is forwarded like data: stored at the memory node alone.
+            // The request is forwarded like data: it is stored only at the memory node.
             Kind::Read | Kind::ReadModifyWrite => {
                 let matched = cycles(&[edm::IDENTIFY, edm::INSERT, edm::GENERATE_GRANT]);
                 (matched - links.cycles(edm::FORWARD), request_slots(kind))
@@ -184,9 +186,9 @@ fn the_ideal_takes_light_transceivers_and_bare_data() {
 
 #[test]
 fn the_testbed_takes_the_published_latency_and_the_slots_of_64_bytes() {
-    // 25 GbE, all delays as published: 299.52 ns and 296.96 ns for the first block. 64 B are 8
-    // data blocks with /MS/ and /MT/, so 9 slots of 2.56 ns behind the first; the request's second
-    // block is waited for at two hops.
+    // 25 GbE, all delays as published: 299.52 ns and 296.96 ns for the first block. 64 B are 8 data
+    // blocks with /MS/ and /MT/, so 9 slots of 2.56 ns behind the first. The request's second block
+    // is waited for at two hops.
     let testbed = fabric_config("nodes = 2\nlink_gbps = 25");
     assert_eq!(alone::<Edm>(&testbed, Kind::Read, 64), Ps(299_520 + 11 * 2_560));
     assert_eq!(alone::<Edm>(&testbed, Kind::Write, 64), Ps(296_960 + 9 * 2_560));
@@ -205,7 +207,7 @@ fn chunks_of_any_size_follow_each_other() {
         for (kind, operation, request) in
             [(Kind::Read, Operation::Read, 2), (Kind::Write, Operation::Write, 0)]
         {
-            // Four full chunks and 9 B: two data blocks.
+            // Four full chunks and 9 B, which are two data blocks.
             let slots = request + 4 * (chunk / 8 + 2) + (2 + 2 - 1);
             let expected = timing.total(&edm_stages(operation, &timing)) + Ps(640 * slots);
             assert_eq!(alone::<Edm>(&config, kind, 4 * chunk + 9), expected, "{chunk} {kind:?}");
@@ -215,7 +217,7 @@ fn chunks_of_any_size_follow_each_other() {
 
 #[test]
 fn the_denominator_of_a_long_message_is_that_of_running_it() {
-    // 4 MB are taken from five periods and the step between them; a run knows no steps.
+    // The time of 4 MB is computed from five periods and the step between them; a run has no steps.
     fn check<F: Fabric>(config: &FabricConfig) {
         for kind in [Kind::Read, Kind::Write] {
             for bytes in [5 * 1_484, 16_000, 65_535, 1_000_003] {
@@ -233,8 +235,8 @@ fn the_denominator_of_a_long_message_is_that_of_running_it() {
     check::<Cxl>(&config);
 }
 
-/// The frame of a payload with a 16 B memory header, as `raw-ethernet` counts it: blocks of the
-/// line, and blocks but the first until it is whole.
+/// The frame of a payload with a 16 B memory header, as `raw-ethernet` counts it: its blocks on the
+/// line, and its blocks except the first until it is whole.
 fn mac_frame(data: u64) -> (u64, u64) {
     let frame = (data + 34).max(64);
     ((8 + frame + 12).div_ceil(8), (8 + frame).div_ceil(8) - 1)
@@ -242,8 +244,8 @@ fn mac_frame(data: u64) -> (u64, u64) {
 
 const FRAME_DATA_MAX: u64 = 1_500 - 16;
 
-/// Slots of a message's frames through the switch: the full ones are stored once, and the last one
-/// waits behind them at its egress.
+/// Number of slots of a message's frames through the switch: the full ones are stored once, and the
+/// last one waits behind them at its egress.
 fn frames_back_to_back(bytes: u64) -> u64 {
     let full = (bytes - 1) / FRAME_DATA_MAX;
     let last = bytes - full * FRAME_DATA_MAX;
@@ -257,9 +259,11 @@ fn frames_back_to_back(bytes: u64) -> u64 {
 fn ird_takes_a_credit_across_and_the_data_back() {
     check::<Ird>(&configs(), |config, kind, bytes| {
         let timing = Timing::of(config);
-        // A write too: its receiver knows of it at once, but its sender waits for the credit.
+        // This holds for a write, too: its receiver knows of it at once, but its sender waits for
+        // the credit.
         let budget = timing.total(&mac_stages(Operation::Read, Stack::RawEthernet, &timing));
-        // Credits are paced as the frames they call for, which so follow each other without a gap.
+        // Credits are paced as the frames that they request, so these follow each other without a
+        // gap.
         let data = frames_back_to_back(bytes);
         budget
             + memory_access(config, kind)
@@ -297,7 +301,7 @@ fn cxl_takes_its_ports_the_switch_and_every_flit() {
         config.parameters.of_mut::<CxlConfig>().sharing = Sharing::Shared { entries: 128 };
     }
     check::<Cxl>(&configs, |config, kind, bytes| {
-        // Slots of a flit and its blocks, twice: 68 B are 8.5.
+        // Slots of a flit and twice its blocks: 68 B are 8.5 blocks.
         let (slots, half_blocks) =
             if config.of::<CxlConfig>().flit == Flit::Bytes256 { (15, 64) } else { (4, 17) };
         let flit = Ps(half_blocks * config.link.block_time().0 / 2);
@@ -305,15 +309,15 @@ fn cxl_takes_its_ports_the_switch_and_every_flit() {
         let crossing = config.of::<CxlConfig>().port * 2
             + config.propagation * 2
             + config.of::<CxlConfig>().switch;
-        // A header and four slots of data a line; the byte enables of a part of one.
+        // A line has a header and four slots of data; a partial line has byte enables.
         let enables = u64::from(kind == Kind::Write && !bytes.is_multiple_of(64));
-        // The first line is whole at the switch before any of it goes on, the rest follow it.
+        // The first line is whole at the switch before any of it goes on; the rest follow it.
         let data =
             crossing + flit * (5_u64.div_ceil(slots) + (5 * lines + enables).div_ceil(slots));
         if kind == Kind::Write {
             return data;
         }
-        // The first request, at most four of them, fits a flit.
+        // The first requests, at most four, fit a flit.
         data + crossing + flit * 2 + config.memory_access
     });
 }

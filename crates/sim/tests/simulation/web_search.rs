@@ -1,20 +1,20 @@
-//! A thousand web-search flows, and what YAPS makes of them: the tests hold our fabrics against
-//! these values, and the benchmark of the Clos has YAPS say them again.
+//! A thousand web-search flows with YAPS's results. The tests compare our fabrics with these
+//! values, and the benchmark of the Clos recomputes them with YAPS.
 
 use ethermem_sim::{Kind, Message};
 use ethermem_units::{Bytes, Ps};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
-/// Its mean slowdowns, its switches storing what they forward (`cut_through: 0`) and cutting it
-/// through, as its scripts have it.
+/// Its mean slowdowns: with switches that store frames (`cut_through: 0`), and with switches that
+/// cut through, as in its scripts.
 pub(crate) const YAPS_PFABRIC: [f64; 2] = [1.188, 1.160];
 pub(crate) const YAPS_PHOST: [f64; 2] = [2.144, 1.577];
-/// Stored.
+/// Its mean slowdown with switches that store frames.
 pub(crate) const YAPS_FASTPASS: f64 = 1.552;
 
-/// Sizes in packets of 1,460 B: DCTCP's measurements, as pFabric's simulations and their successors
-/// have them.
+/// Sizes in packets of 1,460 B: DCTCP's measurements, as in the simulations of pFabric and its
+/// successors.
 const SIZES: [(f64, f64); 11] = [
     (6.0, 0.15),
     (13.0, 0.2),
@@ -28,7 +28,7 @@ const SIZES: [(f64, f64); 11] = [
     (6_667.0, 0.97),
     (20_000.0, 1.0),
 ];
-/// Packets of the mean flow.
+/// Mean number of packets of a flow.
 const MEAN: f64 = 1_140.98;
 const FLOWS: u64 = 1_000;
 

@@ -177,7 +177,7 @@ const ANSWER: u8 = 3;
 impl Frame {
     /// Reads the header before a frame's octets, and returns the range of the octets. Padding up to
     /// Ethernet's shortest frame is left out. This function leaves a check to [`Piece::place`]:
-    /// whether the lengths of a piece contradict each other.
+    /// whether the lengths of a piece contradict each other. A caller that places a piece needs it.
     ///
     /// # Errors
     /// [`FrameError`].

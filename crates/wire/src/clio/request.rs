@@ -43,40 +43,42 @@ pub struct RequestPacket<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the fields are those of the table of opcodes")]
 pub enum Request<'a> {
-    /// See [`ClioOpcode::Read`].
+    /// Reads bytes: see [`ClioOpcode::Read`].
     Read { address: u64, bytes: u32 },
-    /// See [`ClioOpcode::Write`].
+    /// Writes bytes: see [`ClioOpcode::Write`].
     Write { address: u64, data: &'a [u8] },
     /// An atomic with operands.
     Modify { address: u64, operation: RmwOperation },
-    /// See [`ClioOpcode::TestAndSet`].
+    /// Stores 1: see [`ClioOpcode::TestAndSet`].
     TestAndSet { address: u64 },
-    /// See [`ClioOpcode::Lock`]; the holder is a number that is unique within its process.
+    /// Takes a lock: see [`ClioOpcode::Lock`]. The holder is a number that is unique within its
+    /// process.
     Lock { address: u64, holder: u32 },
-    /// See [`ClioOpcode::Unlock`].
+    /// Releases a lock: see [`ClioOpcode::Unlock`].
     Unlock { address: u64, holder: u32 },
-    /// See [`ClioOpcode::Fence`].
+    /// Waits for earlier requests: see [`ClioOpcode::Fence`].
     Fence,
-    /// See [`ClioOpcode::Allocate`]; with `at` 0 the node chooses the address.
+    /// Allocates memory: see [`ClioOpcode::Allocate`]. With `at` 0 the node chooses the address.
     Allocate { bytes: u64, at: u64, permissions: Permissions },
-    /// See [`ClioOpcode::Free`].
+    /// Ends an allocation or a share: see [`ClioOpcode::Free`].
     Free { address: u64 },
-    /// See [`ClioOpcode::Share`]; with `at` 0 the share keeps its address. No permissions end the
-    /// share.
+    /// Shares an allocation: see [`ClioOpcode::Share`]. With `at` 0 the share keeps its address. No
+    /// permissions end the share.
     Share { address: u64, at: u64, with: ProcessId, permissions: Permissions },
-    /// See [`ClioOpcode::CreateProcess`].
+    /// Creates a process: see [`ClioOpcode::CreateProcess`].
     CreateProcess,
-    /// See [`ClioOpcode::EndProcess`].
+    /// Ends the process: see [`ClioOpcode::EndProcess`].
     EndProcess,
-    /// See [`ClioOpcode::Offload`]; a name has up to 255 bytes, and a longer one is cut.
+    /// Runs an operation: see [`ClioOpcode::Offload`]. A name has up to 255 bytes, and a longer one
+    /// is cut.
     Offload { name: &'a str, arguments: &'a [u8] },
-    /// See [`ClioOpcode::Hello`].
+    /// Asks for the facts of the node: see [`ClioOpcode::Hello`].
     Hello,
-    /// See [`ClioOpcode::KeepAlive`].
+    /// Keeps the process alive: see [`ClioOpcode::KeepAlive`].
     KeepAlive,
-    /// See [`ClioOpcode::Acknowledge`].
+    /// Acknowledges responses: see [`ClioOpcode::Acknowledge`].
     Acknowledge(AcknowledgedIds<'a>),
-    /// See [`ClioOpcode::Probe`]; `padding` is a number of zeros.
+    /// Probes the path: see [`ClioOpcode::Probe`]. `padding` is a number of zeros.
     Probe { padding: u16 },
 }
 
@@ -119,12 +121,12 @@ pub enum PacketError {
         attempt: u8,
         /// The opcode as it arrived.
         opcode: u8,
-        /// What is wrong.
+        /// The problem of the packet.
         problem: Malformed,
     },
 }
 
-/// What is wrong with a packet that has a number.
+/// The problem of a packet that has a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum Malformed {
     /// The opcode is unknown.

@@ -1,10 +1,11 @@
-//! What holds for every frame: the fuzz target and a property test share this file.
+//! Invariants of every frame, shared by the fuzz target and a property test.
 
 use ethermem_wire::cxl::{FCS_BYTES, Frame, PFC_BYTES, Pause};
 use ethermem_wire::frame_check_sequence;
 
-/// Reads `input` as a frame, its check sequence put right first if `sealed`. Nothing may panic, and
-/// what is read must be written as the octets it came from, padding aside. Whether one was read.
+/// Reads `input` as a frame; if `sealed`, its check sequence is corrected first. Nothing may panic,
+/// and a parsed frame must be emitted as the octets that it came from, apart from padding. Returns
+/// whether a frame was parsed.
 pub(crate) fn check(input: &[u8], sealed: bool) -> bool {
     let mut octets = input.to_vec();
     if sealed && let Some(end) = octets.len().checked_sub(FCS_BYTES) {

@@ -13,7 +13,7 @@ pub(crate) fn data() -> LineData {
     std::array::from_fn(|at| 0x80 + at as u8)
 }
 
-/// A name for each sample, and its frame.
+/// The name of each sample, and its frame.
 pub(crate) fn frames() -> Vec<(&'static str, Frame)> {
     let line = LineAddress::new(0xa9_8765_4321).expect("a line of 40 bits");
     let request = |sequence, request| {
@@ -52,7 +52,7 @@ pub(crate) fn frames() -> Vec<(&'static str, Frame)> {
     packets.into_iter().map(frame).collect()
 }
 
-/// A frame as it is on the link, with its check sequence.
+/// The octets of a frame on the link, with its check sequence.
 pub(crate) fn on_the_link(frame: &Frame) -> Vec<u8> {
     let mut octets = vec![0; 128];
     let length = frame.emit_with_fcs(&mut octets).expect("frames are short");

@@ -256,7 +256,8 @@ fn unknown_keys_are_refused_with_those_allowed() {
         ),
         (
             "[background]\n\"lo\\nad\" = 3\n",
-            "s.toml:2: background.lo\\nad: unknown key: must be one of load, frame_bytes",
+            "s.toml:2: background.lo\\nad: unknown key: must be one of load, frame_bytes, \
+             arbitration",
         ),
     ];
     for (text, expected) in cases {
@@ -300,7 +301,7 @@ fn files_that_are_no_scenario_are_refused() {
     assert!(error.ends_with(": cannot be read: Is a directory"), "{error}");
 }
 
-/// Words that a scenario is made of, and some that it is not.
+/// Words of scenarios, and some other words.
 fn scenario_words() -> impl Strategy<Value = String> {
     let keys: Vec<String> = Scenario::keys(&FABRICS).into_iter().map(|key| key.name).collect();
     const VALUES: &[&str] = &[

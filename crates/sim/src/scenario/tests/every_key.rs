@@ -1,4 +1,4 @@
-//! Every key that a scenario may have, read into what it means.
+//! Every key of a scenario, parsed into its meaning.
 
 use ethermem_edm::{Arbitration, Order, Policy};
 
@@ -12,7 +12,7 @@ use crate::fabrics::pfc::Thresholds;
 use crate::packet::RenoConfig;
 use crate::topology::{Balancing, LeafSpine, Switching};
 
-/// No key as it is by default.
+/// A scenario in which no key has its default.
 const EVERY_KEY: &str = r#"
         [fabric]
         kind = "raw-ethernet"
@@ -166,6 +166,7 @@ const EVERY_KEY: &str = r#"
         [background]
         load = 0.25
         frame_bytes = 9018
+        arbitration = "strict"
         [workload]
         kind = "poisson"
         pattern = "incast"
@@ -182,7 +183,7 @@ const EVERY_KEY: &str = r#"
         cooldown_fraction = 0.5
     "#;
 
-/// What `EVERY_KEY` says of packets.
+/// The packet parameters in `EVERY_KEY`.
 fn packets_of_every_key() -> PacketConfig {
     PacketConfig {
         mtu: Bytes(9_000),
@@ -193,7 +194,7 @@ fn packets_of_every_key() -> PacketConfig {
     }
 }
 
-/// What it says of `ndp`.
+/// The parameters of `ndp` in it.
 fn ndp_of_every_key() -> NdpConfig {
     NdpConfig {
         header: Bytes(48),
@@ -207,7 +208,7 @@ fn ndp_of_every_key() -> NdpConfig {
     }
 }
 
-/// What it says of `pfabric`.
+/// The parameters of `pfabric` in it.
 fn pfabric_of_every_key() -> PfabricConfig {
     PfabricConfig {
         header: Bytes(44),
@@ -220,7 +221,7 @@ fn pfabric_of_every_key() -> PfabricConfig {
     }
 }
 
-/// What it says of `pfc`.
+/// The parameters of `pfc` in it.
 fn pfc_of_every_key() -> PfcConfig {
     PfcConfig {
         header: Bytes(64),
@@ -247,7 +248,7 @@ fn pfc_of_every_key() -> PfcConfig {
     }
 }
 
-/// What it says of `tcp`.
+/// The parameters of `tcp` in it.
 fn tcp_of_every_key() -> TcpConfig {
     TcpConfig {
         header: Bytes(48),
@@ -261,7 +262,7 @@ fn tcp_of_every_key() -> TcpConfig {
     }
 }
 
-/// What it says of `dctcp`.
+/// The parameters of `dctcp` in it.
 fn dctcp_of_every_key() -> DctcpConfig {
     DctcpConfig {
         header: Bytes(52),
@@ -279,7 +280,7 @@ fn dctcp_of_every_key() -> DctcpConfig {
     }
 }
 
-/// What it says of `clio`.
+/// The parameters of `clio` in it.
 fn clio_of_every_key() -> ClioConfig {
     ClioConfig {
         header: Bytes(28),
@@ -299,7 +300,7 @@ fn clio_of_every_key() -> ClioConfig {
     }
 }
 
-/// What it says of `roce`.
+/// The parameters of `roce` in it.
 fn roce_of_every_key() -> RoceConfig {
     RoceConfig {
         header: Bytes(60),
@@ -309,7 +310,7 @@ fn roce_of_every_key() -> RoceConfig {
     }
 }
 
-/// What it says of `homa`.
+/// The parameters of `homa` in it.
 fn homa_of_every_key() -> HomaConfig {
     HomaConfig {
         header: Bytes(60),
@@ -324,7 +325,7 @@ fn homa_of_every_key() -> HomaConfig {
     }
 }
 
-/// What it says of `phost`.
+/// The parameters of `phost` in it.
 fn phost_of_every_key() -> PhostConfig {
     PhostConfig {
         header: Bytes(42),
@@ -341,7 +342,7 @@ fn phost_of_every_key() -> PhostConfig {
     }
 }
 
-/// What it says of all fabrics.
+/// The parameters of all fabrics in it.
 fn parameters_of_every_key() -> AllParameters {
     let edm = EdmConfig {
         chunk: Bytes(128),
@@ -356,7 +357,7 @@ fn parameters_of_every_key() -> AllParameters {
         ahead_blocks: 40,
         egress_window_blocks: Some(500),
     };
-    // A fabric that `EVERY_KEY` does not know keeps its defaults.
+    // A fabric that is not in `EVERY_KEY` keeps its defaults.
     let mut parameters = default_parameters();
     parameters.set(EdmParameters(edm));
     parameters.set(ArtifactConfig {
@@ -411,7 +412,11 @@ fn every_key_is_read() {
         memory_access: Ps(82_000),
         pcs_clock: Ps(1_280),
         packet: packets_of_every_key(),
-        background: Background { load: 0.25, frame_bytes: 9018 },
+        background: Background {
+            load: 0.25,
+            frame_bytes: 9018,
+            arbitration: FrameArbitration::Strict,
+        },
         parameters: parameters_of_every_key(),
     };
     let workload = WorkloadConfig::Poisson(PoissonConfig {

@@ -3,7 +3,7 @@ use ethermem_units::{BitsPerSecond, Bytes, Ps};
 
 use super::*;
 use crate::config::AllParameters;
-use crate::config::Background;
+use crate::config::{Background, FrameArbitration};
 use crate::fabrics::clio::ClioConfig;
 use crate::fabrics::cxl::CxlConfig;
 use crate::fabrics::dctcp::DctcpConfig;
@@ -42,9 +42,10 @@ fn poisson(scenario: &Scenario) -> &PoissonConfig {
     }
 }
 
-/// The defaults of all fabrics; those that are not named here test their own.
+/// The defaults of all fabrics; fabrics that are not named here test their own.
 fn default_parameters() -> AllParameters {
-    // A fabric that is not named here is held to its page, and reads its keys in its own tests.
+    // A fabric that is not named here is checked against its page, and has its own tests of its
+    // keys.
     let mut all = parse("[fabric]\n").expect("a scenario").fabric.parameters;
     let edm = EdmConfig { scheduler_clock: Some(Ps(333)), ..EdmConfig::default() };
     all.set(EdmParameters(edm));
@@ -77,7 +78,11 @@ fn everything_has_a_default() {
             memory_access: Ps(0),
             pcs_clock: Ps(2_560),
             packet: PacketConfig::default(),
-            background: Background { load: 0.0, frame_bytes: 1518 },
+            background: Background {
+                load: 0.0,
+                frame_bytes: 1518,
+                arbitration: FrameArbitration::Fair,
+            },
             parameters: default_parameters(),
         },
         workload: WorkloadConfig::Poisson(PoissonConfig {
@@ -144,7 +149,7 @@ fn a_trace_is_measured_whole_and_looked_up_from_the_scenario() {
     assert_eq!(parse(text).expect("a scenario").workload, WorkloadConfig::Trace(trace));
 }
 
-/// The cells of the rows of the reference page whose first cell is a key: name, default, allowed.
+/// The rows of the reference page whose first cell is a key: name, default, valid values.
 fn documented_keys(page: &str) -> Vec<[String; 3]> {
     let unquoted = |cell: &str| cell.trim().replace('`', "");
     let rows = page.lines().filter(|line| line.starts_with("| `"));
@@ -170,7 +175,7 @@ fn page(path: &str) -> String {
     std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path}: {error}"))
 }
 
-/// The keys of a fabric's table stand on the fabric's page, all others in the reference.
+/// The keys of a fabric's table are on the fabric's page, all others in the reference.
 #[test]
 fn the_pages_list_every_key_as_it_is() {
     let mut others = Scenario::keys(FABRIC_NAMES);
@@ -183,7 +188,7 @@ fn the_pages_list_every_key_as_it_is() {
         let rows = documented_keys(&page(&format!("fabrics/{name}.md")));
         assert_eq!(rows, shown(own), "{name}");
     }
-    // The command lists the fabrics: a new one changes no page but its own.
+    // The command lists the fabrics: a new one changes only its own page.
     let kind = others.iter_mut().find(|key| key.name == "fabric.kind").expect("a key");
     kind.allowed = "a fabric of ethermem fabrics".to_owned();
     assert_eq!(documented_keys(&page("reference/scenario.md")), shown(others));
@@ -199,7 +204,7 @@ fn every_scenario_of_the_repository_is_read() {
     let mut read = 0;
     for entry in std::fs::read_dir(folder).expect("the scenarios") {
         let path = entry.expect("an entry").path();
-        // Plans of `ethermem bench ycsb`, which read themselves.
+        // Plans of `ethermem bench ycsb` have a parser of their own.
         if std::fs::read_to_string(&path).expect("text").contains("\n[figure]\n") {
             continue;
         }
@@ -220,7 +225,7 @@ fn every_scenario_of_the_repository_is_read() {
             }
             ("study-clos", _) => assert_eq!((*load, *messages), (0.5, 20_000)),
             ("clio-figure7", _) => assert_eq!((*load, *messages), (0.001, 20_000)),
-            // What its points do not vary.
+            // These are the keys that its points do not vary.
             ("figure8a", _) => assert_eq!((*load, *messages), (0.8, 20_000)),
             ("figure8b", _) => assert_eq!((*load, *messages), (0.8, 4_000)),
             ("load-64b", _) => assert_eq!((*load, *messages), (0.8, 50_000)),

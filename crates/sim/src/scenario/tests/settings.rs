@@ -1,4 +1,4 @@
-//! Settings over the text of a scenario.
+//! Settings that override the text of a scenario.
 
 use std::path::Path;
 
