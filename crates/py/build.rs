@@ -1,4 +1,4 @@
-//! Records the commit in the build; see the module.
+//! Records the commit in the build.
 
 #[path = "../sim/commit/build.rs"]
 mod commit;

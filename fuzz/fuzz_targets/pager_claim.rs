@@ -9,7 +9,7 @@ use ethermem_pager::protocol::{BATCH_PAGES, Hello, PAGE_BYTES};
 
 const PAGE: u64 = PAGE_BYTES as u64;
 
-/// Whether each page of `range` is in one of `memory`.
+/// True if each page of `range` is in one of `memory`.
 fn is_own(range: Range<u64>, memory: &[Range<u64>]) -> bool {
     let mut pages = range.step_by(PAGE_BYTES);
     pages.all(|page| memory.iter().any(|part| part.start <= page && page + PAGE <= part.end))

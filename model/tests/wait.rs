@@ -199,8 +199,8 @@ fn check(preemptions: usize, model: impl Fn() + Sync + Send + 'static) {
     builder.check(model);
 }
 
-/// Nothing is lost, nobody is told of a stall, and nobody is left parked: loom fails where all
-/// threads are.
+/// No operation is lost, no thread is told of a stall, and no thread stays parked: loom fails where
+/// all threads are.
 #[test]
 fn what_another_thread_ends_is_not_lost() {
     check(3, || {

@@ -21,7 +21,7 @@ pub(crate) struct Case {
 const WINDOW: u16 = 64;
 /// Reads that are one operation, of which so many are under way that the window is full.
 const GATHERED: u16 = 32;
-/// Of the way to a node that loses datagrams.
+/// Loss on the path to a node that loses datagrams.
 const LOSS: Loss = Loss { ppm: 10_000, seed: 1 };
 /// Operations of a sample of `fi_rma` with a window: its `BATCH`.
 const FI_BATCH: u64 = 128;

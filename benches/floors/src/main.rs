@@ -150,7 +150,8 @@ fn measure(run: &RunArguments) -> Result<ExitCode, Box<dyn Error>> {
     Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
-/// Whether it failed; one that cannot be measured here is said once and left out.
+/// Returns true if the measurement failed. A case that cannot be measured here is reported once and
+/// left out.
 fn measure_once(case: &Case, line: &mut Line, cpus: Cpus, samples: u32) -> bool {
     if line.skipped.is_some() {
         return false;

@@ -279,7 +279,7 @@ impl Shared {
         Shared { left: config.operations + warmup, warmup, interrupt, ..Shared::default() }
     }
 
-    /// Whether there is another operation, and whether it is measured.
+    /// `None` after the last operation; otherwise true if the operation is measured.
     fn begin(&mut self) -> Option<bool> {
         if self.left == 0 || self.failure.is_some() || self.interrupt.load(Ordering::Relaxed) {
             return None;

@@ -35,7 +35,7 @@ impl Deadlines {
         self.source.min(self.destination)
     }
 
-    /// Whether the deadlines of source and destination have come. A deadline that has come is
+    /// True for the source's and for the destination's deadline if it has come. Such a deadline is
     /// cleared.
     pub fn due(&mut self, now: Ps) -> (bool, bool) {
         let due = |at: &mut Ps| {

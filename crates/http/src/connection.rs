@@ -59,7 +59,7 @@ pub(crate) trait Stream: Read + Write {
     fn end_writing(&mut self);
 }
 
-/// A connection; see the module.
+/// One client's connection, with the request so far and the rest of its answer.
 pub(crate) struct Connection<S> {
     stream: S,
     state: State,

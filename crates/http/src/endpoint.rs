@@ -41,7 +41,7 @@ impl Default for Limits {
     }
 }
 
-/// A listening socket with its connections; see the module.
+/// A listening socket with its connections.
 pub struct Endpoint {
     poll: Poll,
     events: Events,

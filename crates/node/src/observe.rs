@@ -19,7 +19,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(100);
 const LOG_EVERY: Duration = Duration::from_secs(10);
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-/// The thread; dropping the value ends it. See the module.
+/// The observer's thread. Dropping the value ends the thread.
 pub struct Observer {
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,

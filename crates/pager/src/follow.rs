@@ -60,7 +60,7 @@ fn filter() -> [sock_filter; 6] {
 /// Bytes of the program's memory that [`follow`] needs.
 pub(crate) const FILTER_BYTES: usize = 128;
 
-/// Whether a program's executions are reported.
+/// How a program's executions are reported.
 #[derive(Debug)]
 pub(crate) enum Followed {
     /// They are reported from now on.

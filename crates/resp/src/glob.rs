@@ -46,7 +46,7 @@ fn one(pattern: &[u8], byte: u8) -> Option<usize> {
     fits.then_some(length)
 }
 
-/// Whether `byte` is in the set that begins here, and the set's length.
+/// True if `byte` is in the set that begins here, and the set's length.
 fn in_set(set: &[u8], byte: u8) -> (bool, usize) {
     let negated = set.first() == Some(&b'^');
     let mut at = usize::from(negated);

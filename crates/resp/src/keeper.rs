@@ -21,7 +21,7 @@ const LOOKS_MAX: usize = 16;
 /// Pause between two tries to open a pool.
 const RETRY_AFTER: Duration = Duration::from_millis(100);
 
-/// The keeper; see the module.
+/// The thread that keeps the store open.
 pub(crate) struct Keeper {
     url: String,
     looks: VecDeque<Look>,

@@ -5,7 +5,7 @@ use std::io::{self, ErrorKind, Read, Write};
 use mio::net::TcpStream;
 use rustls::ServerConnection;
 
-/// A byte stream that never blocks; see the module.
+/// A byte stream that never blocks.
 pub(crate) enum Transport {
     Plain(TcpStream),
     Tls(Box<Tls>),

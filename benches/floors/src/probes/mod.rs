@@ -107,7 +107,7 @@ impl Drop for Pinned {
     }
 }
 
-/// A TCP port of the loopback interface that nobody has at this moment.
+/// A TCP port of the loopback interface that is free at this moment.
 pub(crate) fn free_address() -> io::Result<SocketAddr> {
     TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()
 }

@@ -69,7 +69,7 @@ pub(crate) struct Row {
     /// Bits: up, ready. From bit 8: the peer's failure number that was heard. From bit 16: this
     /// end's failure number.
     state: u32,
-    /// Whether the encoder answers, and its block.
+    /// True if the encoder answers, and its block.
     encoded: (bool, Option<Block>),
     /// What the memory side offers: whether its unit has several blocks, whether this is the unit's
     /// last block, and the block.

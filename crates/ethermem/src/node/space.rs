@@ -13,7 +13,7 @@ const WORD_BYTES: u64 = 8;
 /// to one region. This is the number of entries; several pages share one.
 const HINTS: usize = 4096;
 
-/// A memory node; see the module `node`.
+/// A memory node in this process, as the module `node` describes it.
 #[derive(Debug)]
 pub(crate) struct Node {
     /// Index of the node among the pool's memory nodes.

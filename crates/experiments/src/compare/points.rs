@@ -194,7 +194,7 @@ pub(super) fn text(rows: &[Compared], baseline: &str, style: TableStyle) -> Stri
     text
 }
 
-/// Whether the fabrics are in the published order, if anything was published.
+/// States which pairs of fabrics stand in the published order, if an order was published.
 pub(super) fn order_lines(order: &Order) -> String {
     let lines = order.lines();
     lines.iter().filter(|_| order.pairs > 0).map(|line| format!("{line}\n")).collect()

@@ -29,7 +29,7 @@ use crate::record::Head;
 
 pub(crate) use scan::{KEY_HEAD_BYTES, KEY_IS_APART};
 
-/// The operation's state at a node; see the module.
+/// The operation's state at a node.
 #[derive(Default)]
 pub(crate) struct KeyValue {
     /// Cached tables of each shard: only this operation changes them. At a node with separate

@@ -197,7 +197,7 @@ impl Asker {
         self.what != What::Lease || self.silent_since.elapsed() >= LEASE - BEFORE
     }
 
-    /// Whether the request has ended.
+    /// True if the request has ended.
     pub(crate) fn has_ended(&mut self) -> bool {
         if self.what == What::Lease {
             // Only the neighbour's own process is left.

@@ -17,7 +17,7 @@ enum State {
     Answering(Vec<u8>, usize),
 }
 
-/// An operator connection; see the module.
+/// An operator's connection.
 pub(super) struct Connection<S> {
     stream: S,
     state: State,

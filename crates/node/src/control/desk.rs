@@ -30,7 +30,7 @@ const CONNECTIONS_MAX: usize = 32;
 /// question that arrives with its connection is answered before the connection can end.
 const ACCEPT_AT_ONCE: usize = CONNECTIONS_MAX / 2;
 
-/// The thread's state; see the module.
+/// The state of the thread that answers operators.
 pub(super) struct Desk {
     operator: Operator,
     names: Vec<(u16, String)>,

@@ -22,7 +22,7 @@ pub struct PublishedMethod {
     pub stop: Stop,
     /// The denominator of a slowdown.
     pub denominator: Denominator,
-    /// Whether a read counts as one flow or two.
+    /// The number of flows that a read counts as.
     pub reads: Reads,
     /// Minimum slowdown: lower ones count as this.
     pub slowdown_min: f64,
@@ -49,7 +49,7 @@ pub enum Denominator {
     Alone,
 }
 
-/// Whether a read counts as one flow or two.
+/// The number of flows that a read counts as.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reads {
     /// Two flows, its request and its response, each with a time and the weight of a write.

@@ -14,7 +14,7 @@ pub(super) const FRAME_BYTES_MIN: usize = 60;
 /// Offset of the datagram, after room for a piece's headers.
 const FRONT: usize = PIECE_FRAME_BYTES;
 
-/// The outgoing datagram; see the module.
+/// The datagram that is being filled.
 pub(super) struct Outgoing {
     octets: Box<[u8]>,
     /// Number of the next datagram that is sent in pieces.

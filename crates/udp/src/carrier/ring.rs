@@ -31,7 +31,7 @@ const NODES_MAX: usize = 16;
 const NODE_PIECES: usize = 64;
 const CLIENT_PIECES: usize = 16;
 
-/// The carrier; see the module.
+/// The carrier over raw Ethernet.
 pub(crate) struct RingCarrier {
     ring: Ring,
     interface: Interface,

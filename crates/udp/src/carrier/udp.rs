@@ -8,7 +8,7 @@ use super::socket;
 use super::train::{Inbox, Outbox, Trains};
 use super::{Carrier, Sent, is_passing};
 
-/// The carrier; see the module.
+/// The carrier over UDP.
 pub(crate) struct UdpCarrier {
     socket: Arc<UdpSocket>,
     /// True if the socket is connected; otherwise each datagram has a sender or a destination.

@@ -5,7 +5,7 @@ use ethermem_wire::clio::{Envelope, EnvelopeError, Protection, Sealed, SenderId,
 use super::keys::{DatagramKey, Keys, TenantKey};
 use super::window::ReplayWindow;
 
-/// Encryption for a client that talks to one node; see the module.
+/// Encryption for a client that talks to one node.
 pub struct ClientSeal {
     keys: Keys,
     client: SenderId,

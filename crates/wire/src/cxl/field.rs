@@ -115,14 +115,14 @@ impl ByteMask {
     /// The whole line.
     pub const FULL: ByteMask = ByteMask(u64::MAX);
 
-    /// Whether no byte is in it.
+    /// True if the set has no byte.
     #[inline]
     #[must_use]
     pub const fn is_empty(self) -> bool {
         self.0 == 0
     }
 
-    /// Whether every byte is in it.
+    /// True if the set has every byte.
     #[inline]
     #[must_use]
     pub const fn is_full(self) -> bool {

@@ -300,7 +300,7 @@ fn value(slot: u64, writer: u64, sequence: u64) -> Vec<u8> {
     words.flat_map(u64::to_le_bytes).collect()
 }
 
-/// Writer and number of a value; `None` if it is nobody's value. Zeros were never written.
+/// Writer and number of a value; `None` if no writer wrote the value. Zeros were never written.
 fn whose(slot: u64, found: &[u8]) -> Option<(u64, u64)> {
     let word = |at: usize| Some(u64::from_le_bytes(found.get(at..at + 8)?.try_into().ok()?));
     let (writer, sequence) = (word(0)?, word(8)?);
