@@ -64,3 +64,15 @@ AXI_LITE_REQUEST = Packed(
 AXI_LITE_RESPONSE = Packed(
     aw_ready=1, w_ready=1, b_valid=1, b_resp=2, ar_ready=1, r_valid=1, r_data=32, r_resp=2
 )
+# em_host_ports_pkg::rx_to_tx_t, a field of it whole.
+HOST_RX_TO_TX = Packed(
+    item_valid=1,
+    item=38,
+    event_valid=1,
+    message_event=24,
+    reply_valid=1,
+    reply=21,
+    response_valid=1,
+    response=99,
+    read_ready=1,
+)

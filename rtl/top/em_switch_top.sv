@@ -67,25 +67,11 @@ module em_switch_top
   em_axi_pkg::lite_request_t s_axil_request;
   em_axi_pkg::lite_response_t s_axil_response;
 
-  assign s_axil_request = '{
-      aw_valid: s_axil_awvalid_i,
-      aw_addr: s_axil_awaddr_i,
-      w_valid: s_axil_wvalid_i,
-      w_data: s_axil_wdata_i,
-      w_strb: s_axil_wstrb_i,
-      b_ready: s_axil_bready_i,
-      ar_valid: s_axil_arvalid_i,
-      ar_addr: s_axil_araddr_i,
-      r_ready: s_axil_rready_i
-  };
-  assign {s_axil_awready_o, s_axil_wready_o, s_axil_bvalid_o, s_axil_bresp_o} = {
-      s_axil_response.aw_ready, s_axil_response.w_ready,
-      s_axil_response.b_valid, s_axil_response.b_resp
-  };
-  assign {s_axil_arready_o, s_axil_rvalid_o, s_axil_rdata_o, s_axil_rresp_o} = {
-      s_axil_response.ar_ready, s_axil_response.r_valid,
-      s_axil_response.r_data, s_axil_response.r_resp
-  };
+  em_axil_flat u_axil_flat (
+      .request_o (s_axil_request),
+      .response_i(s_axil_response),
+      .*
+  );
 
   em_bus_pkg::request_t bus_request;
   em_bus_pkg::response_t bus_response;
