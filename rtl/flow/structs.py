@@ -43,6 +43,9 @@ class Driver:
         self.signal.value = self.layout.pack(**self.fields)
 
 
+# em_link_pkg::line_slot_t, its block by parts.
+LINE_SLOT = Packed(valid=1, payload=64, header=2)
+
 # em_axi_pkg, with the fields of a channel behind its name.
 AXI_WRITE_REQUEST = Packed(
     aw_valid=1, aw_addr=64, aw_len=8, w_valid=1, w_data=64, w_strb=8, w_last=1, b_ready=1

@@ -204,30 +204,35 @@ module em_host_top
   logic up, settled, fail, memory_ready;
   rx_memory_t memory_rx;
   tx_memory_t memory_tx;
-  logic encoder_ready, encoded_tx_valid, encoded_rx_valid;
-  logic [1:0] encoded_tx_hdr, encoded_rx_hdr;
-  logic [63:0] encoded_tx_data, encoded_rx_data;
+  logic encoder_ready;
+  line_slot_t line_rx, line_tx, encoded_rx, encoded_tx;
+
+  assign line_rx = '{
+      valid: line_rx_valid_i,
+      block: '{payload: line_rx_data_i, header: line_rx_hdr_i}
+  };
+  assign line_tx_valid_o = line_tx.valid;
+  assign line_tx_hdr_o   = line_tx.block.header;
+  assign line_tx_data_o  = line_tx.block.payload;
 
   em_link #(
       .Scrambled (Scrambled),
       .FewStages (FewStages),
       .SlipBlocks(SlipBlocks)
   ) u_link (
-      .settled_i         (settled),
-      .fail_i            (fail),
-      .up_o              (up),
-      .memory_o          (memory_rx),
-      .encoded_rx_valid_o(encoded_rx_valid),
-      .encoded_rx_hdr_o  (encoded_rx_hdr),
-      .encoded_rx_data_o (encoded_rx_data),
-      .memory_i          (memory_tx),
-      .memory_ready_o    (memory_ready),
-      .encoder_ready_o   (encoder_ready),
-      .encoded_tx_valid_i(encoded_tx_valid),
-      .encoded_tx_hdr_i  (encoded_tx_hdr),
-      .encoded_tx_data_i (encoded_tx_data),
-      .bus_i             (request[1]),
-      .bus_o             (response[1]),
+      .settled_i      (settled),
+      .fail_i         (fail),
+      .up_o           (up),
+      .memory_o       (memory_rx),
+      .line_i         (line_rx),
+      .line_o         (line_tx),
+      .encoded_o      (encoded_rx),
+      .memory_i       (memory_tx),
+      .memory_ready_o (memory_ready),
+      .encoder_ready_o(encoder_ready),
+      .encoded_i      (encoded_tx),
+      .bus_i          (request[1]),
+      .bus_o          (response[1]),
       .*
   );
 
@@ -239,17 +244,17 @@ module em_host_top
       .xgmii_control_i   (xgmii_tx_control_i),
       .xgmii_ready_o     (xgmii_tx_ready_o),
       .encoder_ready_i   (encoder_ready),
-      .encoded_tx_valid_o(encoded_tx_valid),
-      .encoded_tx_hdr_o  (encoded_tx_hdr),
-      .encoded_tx_data_o (encoded_tx_data)
+      .encoded_tx_valid_o(encoded_tx.valid),
+      .encoded_tx_hdr_o  (encoded_tx.block.header),
+      .encoded_tx_data_o (encoded_tx.block.payload)
   );
 
   em_xgmii_dec u_dec (
       .clk_i             (rx_clk_i),
       .rst_ni            (rx_rst_ni),
-      .encoded_rx_valid_i(encoded_rx_valid),
-      .encoded_rx_hdr_i  (encoded_rx_hdr),
-      .encoded_rx_data_i (encoded_rx_data),
+      .encoded_rx_valid_i(encoded_rx.valid),
+      .encoded_rx_hdr_i  (encoded_rx.block.header),
+      .encoded_rx_data_i (encoded_rx.block.payload),
       .xgmii_valid_o     (xgmii_rx_valid_o),
       .xgmii_data_o      (xgmii_rx_data_o),
       .xgmii_control_o   (xgmii_rx_control_o)

@@ -110,8 +110,8 @@ MUTANTS = [
     ),
     (
         "top/em_host_top.sv",
-        ".fail_i            (fail),",
-        ".fail_i            (1'b0),",
+        ".fail_i         (fail),",
+        ".fail_i         (1'b0),",
         [bench("em_host_top")],
     ),
     (
