@@ -1,7 +1,7 @@
 /// The two choices of an iteration, for few ports. Precedence between every two candidates of a
 /// port is precomputed one cycle earlier and kept in one bit. A choice is then an OR, and the bits
-/// grow with the cube of the ports. `em_class_choice` makes the same choices.
-module em_order_choice
+/// grow with the cube of the ports. `em_size_class_choice` makes the same choices.
+module em_precedence_choice
   import em_sched_pkg::*;
 #(
     parameter int unsigned Ports = 8,
@@ -49,7 +49,7 @@ module em_order_choice
     end
     assign eligible = valid_i[p] & willing_i[p];
 
-    em_class_order #(
+    em_size_class_precedence #(
         .Inputs(Ports)
     ) u_request (
         .class_i (column_next),
@@ -57,7 +57,7 @@ module em_order_choice
         .before_o(request_order)
     );
 
-    em_class_order #(
+    em_size_class_precedence #(
         .Inputs(Ports)
     ) u_grant (
         .class_i (class_i[p]),

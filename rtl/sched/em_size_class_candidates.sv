@@ -1,5 +1,5 @@
 /// All pairs of ports: the candidate of each, and which are of the least class of their ends.
-module em_class_pairs
+module em_size_class_candidates
   import em_sched_pkg::*;
 #(
     parameter int unsigned Ports = 8,
@@ -56,7 +56,7 @@ module em_class_pairs
         assign insert_slot_o[s][d] = '{default: '0};
         assign head_slot_o[s][d]   = insert_slot_o[s][d];
       end else begin : gen_pair
-        em_class_pair #(
+        em_size_class_candidate #(
             .Depth(Depth)
         ) u_pair (
             .clk_i,
@@ -88,7 +88,7 @@ module em_class_pairs
     end
   end
 
-  em_class_mutual #(
+  em_size_class_mutual_least #(
       .Ports  (Ports),
       .ByOrder(ByOrder)
   ) u_mutual (

@@ -1,13 +1,13 @@
-/// em_class_matcher never matches one port twice. It matches only candidates of ready ports that
-/// neither end declines, is maximal when it stops, and matches one of the least class of all in
-/// each iteration.
+/// em_size_class_matcher never matches one port twice. It matches only candidates of ready ports
+/// that neither end declines, is maximal when it stops, and matches one of the least class of all
+/// in each iteration.
 ///
 /// Candidates, classes, readiness and turn are free in every cycle, and so is what is of the least
 /// class of a source: of the queues it is presumed only that what is said to be of the least class
 /// of a destination is. Two of the 16 classes are there, the first and the last: the choice among
-/// all is that of em_class_first, which has a proof of its own, or by em_class_order, which is
-/// proved to choose the same by em_order_choice_proof.
-module em_class_matcher_proof
+/// all is that of em_size_class_first, which has a proof of its own, or by
+/// em_size_class_precedence, which is proved to choose the same by em_precedence_choice_proof.
+module em_size_class_matcher_proof
   import em_sched_pkg::*;
 #(
     parameter int unsigned Ports = 3,
@@ -34,7 +34,7 @@ module em_class_matcher_proof
 
   size_class_t classes_next[Ports][Ports], classes[Ports][Ports];
 
-  em_class_matcher #(
+  em_size_class_matcher #(
       .Ports  (Ports),
       .ByOrder(ByOrder)
   ) u_dut (

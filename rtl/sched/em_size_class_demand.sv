@@ -1,5 +1,5 @@
 /// What a port asks for, a cycle later: checked, by peer, and with its size class.
-module em_class_ask
+module em_size_class_demand
   import em_sched_pkg::*;
 #(
     parameter int unsigned Ports = 8,

@@ -1,10 +1,10 @@
 /// The grant scheduler by size classes: the ports of `em_scheduler`, in a form that can have many.
 ///
 /// A pair of ports keeps in flip-flops what decides: how many messages wait and the class of the
-/// first. The messages are in memories, one a port and flow (`em_class_bank`). Nothing compares
-/// ranks or times: of a class, the pairs take turns (`em_class_matcher`). It decides as the model
-/// does whose policy is `srpt-classes`, and answers a cycle later than `em_scheduler`.
-module em_class_scheduler
+/// first. The messages are in memories, one a port and flow (`em_size_class_message_bank`). Nothing
+/// compares ranks or times: of a class, the pairs take turns (`em_size_class_matcher`). It decides
+/// as the model does whose policy is `srpt-classes`, and answers a cycle later than `em_scheduler`.
+module em_size_class_scheduler
   import em_sched_pkg::*;
 #(
     parameter int unsigned Ports = 8,
@@ -107,7 +107,7 @@ module em_class_scheduler
   logic [Ports-1:0] source_ready, destination_ready, match_response;
   left_t grant_start[Ports], busy_less[2][Ports];  // the latter by flow too
 
-  em_class_pairs #(
+  em_size_class_candidates #(
       .Ports  (Ports),
       .Depth  (NotificationsMax),
       .ByOrder(ByOrder)
@@ -134,7 +134,7 @@ module em_class_scheduler
       .destination_least_o(destination_least)
   );
 
-  em_class_matcher #(
+  em_size_class_matcher #(
       .Ports  (Ports),
       .ByOrder(ByOrder)
   ) u_matcher (
@@ -159,7 +159,7 @@ module em_class_scheduler
       .response_o         (match_response)
   );
 
-  em_class_ends #(
+  em_size_class_port_ends #(
       .Ports     (Ports),
       .SlotCycles(SlotCycles)
   ) u_ends (
@@ -190,7 +190,7 @@ module em_class_scheduler
       assign refused_here[o] = refused[o][p][Response] || refused[p][o][Write];
     end
 
-    em_class_ask #(
+    em_size_class_demand #(
         .Ports     (Ports),
         .TagWidth  (TagWidth),
         .ChunkBytes(ChunkBytes),
@@ -226,7 +226,7 @@ module em_class_scheduler
                                  match_response[Destination] == (f == Response);
       end
 
-      em_class_bank #(
+      em_size_class_message_bank #(
           .Ports              (Ports),
           .Depth              (NotificationsMax),
           .TagWidth           (TagWidth),
@@ -254,7 +254,7 @@ module em_class_scheduler
       );
     end
     assign asked_source_o[p] = bank_peer[Response][p];
-    em_class_grant #(
+    em_size_class_grant #(
         .Ports   (Ports),
         .TagWidth(TagWidth),
         .Register(RegisterGrants)

@@ -4,7 +4,7 @@
 ///
 /// At each bit of the index, from the highest, the half goes first in which that bit is as in
 /// `turn_i`; so an input is first unless some half beside its own goes before it and has anything.
-module em_class_first
+module em_size_class_first
   import em_sched_pkg::*;
 #(
     parameter int unsigned Inputs = 8,
@@ -31,7 +31,7 @@ module em_class_first
     assign has[i] = class_i[i] & {SizeClasses{valid_i[i]}};
   end
 
-  em_class_least #(
+  em_size_class_least #(
       .Inputs(Inputs)
   ) u_least (
       .valid_i,

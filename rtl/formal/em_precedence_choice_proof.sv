@@ -1,7 +1,7 @@
-/// em_order_choice asks and grants as em_class_choice does, whatever candidates, classes and turn
-/// are in every cycle; where a destination that is willing for a candidate is so for all of its
-/// class and of lesser ones.
-module em_order_choice_proof
+/// em_precedence_choice asks and grants as em_size_class_choice does, whatever candidates, classes
+/// and turn are in every cycle; where a destination that is willing for a candidate is so for all
+/// of its class and of lesser ones.
+module em_precedence_choice_proof
   import em_sched_pkg::*;
 #(
     parameter int unsigned Ports = 3,
@@ -20,7 +20,7 @@ module em_order_choice_proof
   logic [Ports-1:0] asks[Ports], asked_q[Ports], granted[Ports];
   logic [Ports-1:0] class_asks[Ports], class_granted[Ports];
 
-  em_order_choice #(
+  em_precedence_choice #(
       .Ports(Ports)
   ) u_dut (
       .clk_i,
@@ -35,7 +35,7 @@ module em_order_choice_proof
       .granted_o   (granted)
   );
 
-  em_class_choice #(
+  em_size_class_choice #(
       .Ports(Ports)
   ) u_class (
       .clk_i,

@@ -1,5 +1,5 @@
 /// The candidate of a pair of ports: its response or its write, by class, equal ones in turn.
-module em_class_pair
+module em_size_class_candidate
   import em_sched_pkg::*;
 #(
     parameter int unsigned Depth = 3,
@@ -51,7 +51,7 @@ module em_class_pair
   size_class_t kept_class[2], taken_class[2];
 
   for (genvar f = 0; f < 2; f++) begin : gen_flows
-    em_class_flow #(
+    em_size_class_flow_head #(
         .Depth(Depth)
     ) u_flow (
         .clk_i,

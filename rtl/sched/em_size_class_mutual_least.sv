@@ -3,7 +3,7 @@
 ///
 /// For few ports each two candidates of a port are compared. For many there is a bit for each class
 /// that either flow of a pair has: so the least class does not wait for which of them goes first.
-module em_class_mutual
+module em_size_class_mutual_least
   import em_sched_pkg::*;
 #(
     parameter int unsigned Ports = 8,
@@ -59,7 +59,7 @@ module em_class_mutual
         assign destination_least[o][p] = to_least[o];
       end
 
-      em_class_least #(
+      em_size_class_least #(
           .Inputs(Ports)
       ) u_source (
           .valid_i (valid_i[p]),
@@ -69,7 +69,7 @@ module em_class_mutual
           .before_o(unused_from)
       );
 
-      em_class_least #(
+      em_size_class_least #(
           .Inputs(Ports)
       ) u_destination (
           .valid_i (to_valid),

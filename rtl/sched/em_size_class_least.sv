@@ -3,7 +3,7 @@
 /// A bit for each class that is there; an input is not of the least one if anything is there that
 /// goes before its own class. The depth is that of an OR over all inputs and one over all classes,
 /// and no comparator is as wide as a key.
-module em_class_least
+module em_size_class_least
   import em_sched_pkg::*;
 #(
     parameter int unsigned Inputs = 8

@@ -4,12 +4,12 @@
 /// A port declines classes above its least while one of its candidates, which is also of the least
 /// class of its other end, waits for that end to come free. The matcher stays in the request cycle
 /// while no destination asks: then every candidate between two ready ports is declined.
-module em_class_matcher
+module em_size_class_matcher
   import em_sched_pkg::*;
 #(
     parameter int unsigned Ports = 8,
-    /// The choices are made by precomputed precedence (`em_order_choice`), not by classes: faster,
-    /// and smaller with few ports.
+    /// The choices are made by precomputed precedence (`em_precedence_choice`), not by classes:
+    /// faster, and smaller with few ports.
     parameter bit ByOrder = (Ports <= 8),
     localparam int unsigned PortWidth = $clog2(Ports)
 ) (
@@ -75,7 +75,7 @@ module em_class_matcher
   end
 
   if (ByOrder) begin : gen_by_order
-    em_order_choice #(
+    em_precedence_choice #(
         .Ports(Ports)
     ) u_choice (
         .clk_i,
@@ -90,7 +90,7 @@ module em_class_matcher
         .granted_o(granted)
     );
   end else begin : gen_by_class
-    em_class_choice #(
+    em_size_class_choice #(
         .Ports(Ports)
     ) u_choice (
         .clk_i,

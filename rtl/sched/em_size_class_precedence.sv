@@ -3,7 +3,7 @@
 ///
 /// Of two equal classes, the highest bit in which the indices differ decides: the index goes first
 /// in which that bit is as in `turn_i`.
-module em_class_order
+module em_size_class_precedence
   import em_sched_pkg::*;
 #(
     parameter int unsigned Inputs = 8,

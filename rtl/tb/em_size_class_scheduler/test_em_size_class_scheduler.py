@@ -1,4 +1,4 @@
-"""em_class_scheduler decides what the Rust model decides by size classes, in the same cycles."""
+"""em_size_class_scheduler decides as the Rust model does by size classes, in the same cycles."""
 
 import os
 
@@ -6,7 +6,7 @@ import pytest
 
 from flow import schedule, tools
 
-TOP = "em_class_scheduler"
+TOP = "em_size_class_scheduler"
 POLICY = "srpt-classes"
 # 10^5 in CI; the soak asks for 10^7.
 CYCLES = int(os.environ.get("RTL_CYCLES", "100000"))

@@ -1,6 +1,6 @@
-/// em_class_first gives one input that is valid and allowed, if one of the least class of the valid
-/// ones is; none is of a lesser class, or of its class, allowed and nearer to the turn.
-module em_class_first_proof
+/// em_size_class_first gives one input that is valid and allowed, if one of the least class of the
+/// valid ones is; none is of a lesser class, or of its class, allowed and nearer to the turn.
+module em_size_class_first_proof
   import em_sched_pkg::*;
 #(
     parameter int unsigned Inputs = 5,
@@ -22,7 +22,7 @@ module em_class_first_proof
     assign lesser[i]   = lesser_classes(class_i[i]);
   end
 
-  em_class_first #(
+  em_size_class_first #(
       .Inputs(Inputs)
   ) u_dut (
       .valid_i,

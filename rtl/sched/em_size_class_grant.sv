@@ -1,6 +1,6 @@
 /// The grant of one source: from the memory of its own writes, or from that of its destination's
 /// requests.
-module em_class_grant
+module em_size_class_grant
   import em_sched_pkg::*;
 #(
     parameter int unsigned Ports = 8,

@@ -1,6 +1,6 @@
 /// What decides of the messages of one pair and flow: how many wait, and the class of the first.
-/// The messages are in the memory of the port that asked for them (`em_class_bank`).
-module em_class_flow
+/// The messages are in the memory of the port that asked for them (`em_size_class_message_bank`).
+module em_size_class_flow_head
   import em_sched_pkg::*;
 #(
     /// Places: X.

@@ -3,7 +3,7 @@
 /// With a message goes what its next grant makes of it, so that nothing has to be computed between
 /// the read and the mark: a message is read in the grant cycle, marked in the next one, and what is
 /// left of it is written back by the end of the one after, before it can be read again.
-module em_class_bank
+module em_size_class_message_bank
   import em_sched_pkg::*;
 #(
     parameter int unsigned Ports = 8,

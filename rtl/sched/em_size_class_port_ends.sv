@@ -2,7 +2,7 @@
 ///
 /// When a grant would start is found for every request in the grant cycle, beside the choice among
 /// them: from there to the mark no end changes but by the time that passes.
-module em_class_ends
+module em_size_class_port_ends
   import em_sched_pkg::*;
 #(
     parameter int unsigned Ports = 8,

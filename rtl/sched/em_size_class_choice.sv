@@ -1,6 +1,6 @@
 /// The two choices of an iteration, for many ports: each finds the least class that is there, and
-/// of what is of it the first in turn. `em_order_choice` chooses the same.
-module em_class_choice
+/// of what is of it the first in turn. `em_precedence_choice` chooses the same.
+module em_size_class_choice
   import em_sched_pkg::*;
 #(
     parameter int unsigned Ports = 8,
@@ -43,7 +43,7 @@ module em_class_choice
 
     // If it is willing for anything of the least class, that is the least; if not, it has nothing
     // else to ask for. So whether it is need not be known before the least class is.
-    em_class_first #(
+    em_size_class_first #(
         .Inputs(Ports)
     ) u_first (
         .valid_i  (valid_i[d]),
@@ -65,7 +65,7 @@ module em_class_choice
       assign asking[d] = asked_i[d][s];
     end
 
-    em_class_first #(
+    em_size_class_first #(
         .Inputs(Ports)
     ) u_first (
         .valid_i  (asking),
