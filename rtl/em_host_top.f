@@ -5,8 +5,11 @@
 ../rtl/phy/em_link_pkg.sv
 ../rtl/phy/em_xgmii_pkg.sv
 ../rtl/host/em_host_pkg.sv
+../rtl/host/em_host_ports_pkg.sv
 ../out/rtl/registers/em_host_registers_pkg.sv
 ../out/rtl/registers/em_link_registers_pkg.sv
+../rtl/top/em_axil_flat.sv
+../rtl/top/em_axi_flat.sv
 ../rtl/phy/em_xgmii_enc.sv
 ../out/rtl/registers/em_link_registers.sv
 ../rtl/phy/em_link_counters.sv

@@ -9,6 +9,7 @@
 ../out/rtl/registers/em_switch_registers_pkg.sv
 ../out/rtl/registers/em_port_registers_pkg.sv
 ../out/rtl/registers/em_link_registers_pkg.sv
+../rtl/top/em_axil_flat.sv
 ../out/rtl/registers/em_link_registers.sv
 ../rtl/phy/em_link_counters.sv
 ../rtl/phy/em_tx_arbiter.sv

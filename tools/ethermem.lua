@@ -272,7 +272,7 @@ end
 
 DissectorTable.get("ethertype"):add(ETHER_TYPE, frame)
 
--- Frames of CXL over Ethernet: docs/internals/cxl-wire.md. The table is golden/wire/cxl_formats.csv.
+-- Frames of CXL over Ethernet: docs/internals/cxl-wire.md. The table: golden/wire/cxl_formats.csv.
 local CXL_ETHER_TYPE, LINE_BYTES = 0x88b6, 64
 local HEAD = { { "sequence", 4 }, { "id", 1 } }
 local REQUEST = { HEAD[1], HEAD[2], { "line", 5 } }

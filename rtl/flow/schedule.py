@@ -6,8 +6,8 @@ BENCH = tools.RTL / "tb" / "em_scheduler" / "replay.cpp"
 # How much later than the model a scheduler answers, its grants and its refusals; and what it has
 # beside the parameters of all. A counter of arrivals long enough for a soak: keys of 64 bits are
 # quicker than longer ones.
-ANSWERS = {"em_scheduler": (2, 0), "em_class_scheduler": (3, 1)}
-OTHERS = {"em_scheduler": {"TimeWidth": 36}, "em_class_scheduler": {}}
+ANSWERS = {"em_scheduler": (2, 0), "em_size_class_scheduler": (3, 1)}
+OTHERS = {"em_scheduler": {"TimeWidth": 36}, "em_size_class_scheduler": {}}
 CHUNK_BYTES = 128
 # As the traces of golden/sched, in which 4 and 16 ports have slots of two cycles.
 SLOT_CYCLES = {2: 1, 4: 2, 8: 1, 16: 2}

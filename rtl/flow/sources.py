@@ -14,6 +14,7 @@ PACKAGES = [
     "phy/em_xgmii_pkg.sv",
     "sched/em_sched_pkg.sv",
     "host/em_host_pkg.sv",
+    "host/em_host_ports_pkg.sv",
     "switch/em_switch_pkg.sv",
     "switch/em_l2_pkg.sv",
 ]

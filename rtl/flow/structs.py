@@ -43,6 +43,9 @@ class Driver:
         self.signal.value = self.layout.pack(**self.fields)
 
 
+# em_link_pkg::line_slot_t, its block by parts.
+LINE_SLOT = Packed(valid=1, payload=64, header=2)
+
 # em_axi_pkg, with the fields of a channel behind its name.
 AXI_WRITE_REQUEST = Packed(
     aw_valid=1, aw_addr=64, aw_len=8, w_valid=1, w_data=64, w_strb=8, w_last=1, b_ready=1
@@ -63,4 +66,16 @@ AXI_LITE_REQUEST = Packed(
 )
 AXI_LITE_RESPONSE = Packed(
     aw_ready=1, w_ready=1, b_valid=1, b_resp=2, ar_ready=1, r_valid=1, r_data=32, r_resp=2
+)
+# em_host_ports_pkg::rx_to_tx_t, a field of it whole.
+HOST_RX_TO_TX = Packed(
+    item_valid=1,
+    item=38,
+    event_valid=1,
+    message_event=24,
+    reply_valid=1,
+    reply=21,
+    response_valid=1,
+    response=99,
+    read_ready=1,
 )

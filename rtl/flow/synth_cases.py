@@ -13,22 +13,22 @@ GROWS = {
     "em_ordered_list": ("Groups", {"KeyWidth": 16, "IdWidth": 16}),
     "em_sched_hold": ("Ports", {}),
     "em_sched_matcher": ("Ports", {}),
-    "em_class_least": ("Inputs", {}),
-    "em_class_first": ("Inputs", {}),
-    "em_class_choice": ("Ports", {}),
-    "em_order_choice": ("Ports", {}),
-    "em_class_mutual": ("Ports", {}),
-    "em_class_matcher": ("Ports", {}),
-    "em_class_bank": ("Ports", {}),
-    "em_class_ends": ("Ports", {}),
-    "em_class_scheduler": ("Ports", {}),
+    "em_size_class_least": ("Inputs", {}),
+    "em_size_class_first": ("Inputs", {}),
+    "em_size_class_choice": ("Ports", {}),
+    "em_precedence_choice": ("Ports", {}),
+    "em_size_class_mutual_least": ("Ports", {}),
+    "em_size_class_matcher": ("Ports", {}),
+    "em_size_class_message_bank": ("Ports", {}),
+    "em_size_class_port_ends": ("Ports", {}),
+    "em_size_class_scheduler": ("Ports", {}),
     "em_scheduler": ("Ports", {}),
     "em_switch_memory": ("Ports", {}),
     "em_switch": ("Ports", {}),
     "em_switch_top": ("Ports", {}),
 }
 # On gates these are of many ports, which few are only fitted for: as they are with many.
-MANY = ["em_class_mutual", "em_class_matcher", "em_class_scheduler"]
+MANY = ["em_size_class_mutual_least", "em_size_class_matcher", "em_size_class_scheduler"]
 GATES = ["quick", "cut", "small"]
 PORTS = [2, 4, 8]
 # What has a whole switch in it, and so an exact scheduler: more ports do not end.
@@ -40,33 +40,39 @@ FURTHER = {
     "em_min_tree": [16, 32, 64],
     "em_ordered_list": [16, 32, 64],
     "em_sched_hold": [16],
-    "em_class_least": [16, 32, 64],
-    "em_class_first": [16, 32, 64],
-    "em_class_choice": [16, 32],
-    "em_order_choice": [16],
-    "em_class_mutual": [16, 32],
-    "em_class_matcher": [16, 32],
-    "em_class_bank": [16, 32, 64],
+    "em_size_class_least": [16, 32, 64],
+    "em_size_class_first": [16, 32, 64],
+    "em_size_class_choice": [16, 32],
+    "em_precedence_choice": [16],
+    "em_size_class_mutual_least": [16, 32],
+    "em_size_class_matcher": [16, 32],
+    "em_size_class_message_bank": [16, 32, 64],
     "em_sched_matcher": [16, 32],
 }
 # Of these, what of a scheduler is between registers of it, with eight ports on an FPGA.
-PARTS = ["em_ordered_list", "em_class_bank", "em_class_mutual", "em_class_matcher", "em_class_ends"]
+PARTS = [
+    "em_ordered_list",
+    "em_size_class_message_bank",
+    "em_size_class_mutual_least",
+    "em_size_class_matcher",
+    "em_size_class_port_ends",
+]
 # From so many ports on, a synthesis takes minutes, or more than there are.
 LONG_FROM = {
-    "em_class_scheduler": 8,
+    "em_size_class_scheduler": 8,
     "em_ordered_list": 64,
     "em_sched_hold": 16,
     "em_sched_matcher": 32,
     "em_scheduler": 4,
 }
 # But on these targets the largest ends.
-LARGEST = {"em_class_scheduler": ["quick", "xcup"]}
+LARGEST = {"em_size_class_scheduler": ["quick", "xcup"]}
 # ABC ends with an assertion of its own over this one's sums of two bits where they are carry
 # chains ("Boxes are not in a topological order", pyosys 0.70): its sums are LUTs.
 FLAGS = {("em_l2_egress", "xcup"): " -nocarry"}
-SCHEDULERS = ["em_scheduler", "em_class_scheduler"]
+SCHEDULERS = ["em_scheduler", "em_size_class_scheduler"]
 # Of these, how long the longest path is with more ports than can be mapped.
-CUT = {"em_scheduler": [4, 8], "em_class_scheduler": [4, 8, 16, 32, 64]}
+CUT = {"em_scheduler": [4, 8], "em_size_class_scheduler": [4, 8, 16, 32, 64]}
 
 
 def parameters(top, target, ports):

@@ -21,9 +21,9 @@ PROOFS = {
     "em_host_grants_proof": ("bmc", 18, "smtbmc yices"),
     "em_sched_matcher_proof": ("prove", 20, "abc pdr"),
     "em_switch_lanes_proof": ("bmc", 10, "abc bmc3"),
-    "em_class_first_proof": ("prove", 20, "abc pdr"),
-    "em_class_matcher_proof": ("bmc", 8, "smtbmc yices"),
-    "em_order_choice_proof": ("bmc", 6, "smtbmc yices"),
+    "em_size_class_first_proof": ("prove", 20, "abc pdr"),
+    "em_size_class_matcher_proof": ("bmc", 8, "smtbmc yices"),
+    "em_precedence_choice_proof": ("bmc", 6, "smtbmc yices"),
     "em_sched_log_proof": ("prove", 2, "smtbmc yices"),
     "em_sched_sum_proof": ("prove", 2, "smtbmc yices"),
     "em_link_registers_proof": ("bmc", 6, "smtbmc yices"),
@@ -32,7 +32,7 @@ PROOFS = {
 
 # What is proved at other parameters, too.
 LIMITS = {f"em_host_rows_proof X={x}": ("em_host_rows_proof", {"X": x}) for x in (1, 8)}
-LIMITS["em_class_matcher_proof ByOrder=0"] = ("em_class_matcher_proof", {"ByOrder": 0})
+LIMITS["em_size_class_matcher_proof ByOrder=0"] = ("em_size_class_matcher_proof", {"ByOrder": 0})
 CASES = {top: (top, None) for top in PROOFS} | LIMITS
 
 

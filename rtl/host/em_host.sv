@@ -4,6 +4,7 @@ module em_host
   import em_pkg::*;
   import em_link_pkg::*;
   import em_host_pkg::*;
+  import em_host_ports_pkg::*;
 #(
     /// Nodes of the network, this one included: 2 to 512.
     parameter int unsigned Nodes        = 4,
@@ -50,23 +51,14 @@ module em_host
     input  logic       memory_ready_i,
 
     // Transmit clock.
-    input  logic        s_axis_request_tvalid_i,
-    output logic        s_axis_request_tready_o,
-    input  request_t    s_axis_request_tdata_i,
-    input  logic        s_axis_write_tvalid_i,
-    output logic        s_axis_write_tready_o,
-    input  write_data_t s_axis_write_tdata_i,
-    output logic        m_axis_completion_tvalid_o,
-    input  logic        m_axis_completion_tready_i,
-    output completion_t m_axis_completion_tdata_o,
+    input  caller_to_host_t caller_i,
+    output host_to_caller_t caller_o,
 
-    // Receive clock.
-    output logic        m_axis_read_tvalid_o,
-    input  logic        m_axis_read_tready_i,
-    output read_data_t  m_axis_read_tdata_o,
-    /// A message had no effect: repeated; a chunk without room or place; a posted write that memory
-    /// refused; more grants, or statuses and ends of reads, than can be kept.
-    output logic [4:0]  dropped_o,
+    // Receive clock: data of reads, and what was dropped.
+    output logic       m_axis_read_tvalid_o,
+    input  logic       m_axis_read_tready_i,
+    output read_data_t m_axis_read_tdata_o,
+    output dropped_t   dropped_o,
 
     // Memory, receive clock: 64 bits, INCR.
     output em_axi_pkg::request_t  m_axi_o,
@@ -83,16 +75,9 @@ module em_host
   end
 
   logic down_rx, down_tx, flushed_rx, flushed_tx;
-  logic item_rx_valid, item_rx_ready, item_tx_valid, item_tx_ready;
-  item_t item_rx, item_tx;
-  logic event_rx_valid, event_rx_ready, event_tx_valid, event_tx_ready;
-  event_t event_rx, event_tx;
-  logic reply_rx_valid, reply_rx_ready, reply_tx_valid, reply_tx_ready;
-  reply_t reply_rx, reply_tx;
-  logic response_rx_valid, response_rx_ready, response_tx_valid;
-  response_word_t response_rx, response_tx;
-  logic read_tx_valid, read_tx_ready, read_rx_valid, read_rx_ready;
-  read_command_t read_tx, read_rx;
+  // In the receive clock, what its half drives and reads; in the transmit clock, the other half.
+  rx_to_tx_t rx_out, tx_in;
+  tx_to_rx_t rx_in, tx_out;
 
   em_host_tx #(
       .Nodes       (Nodes),
@@ -104,37 +89,18 @@ module em_host
       .ChunkBytes  (ChunkBytes),
       .TimeBits    (TimeBits)
   ) u_tx (
-      .clk_i              (tx_clk_i),
-      .rst_ni             (tx_rst_ni),
+      .clk_i           (tx_clk_i),
+      .rst_ni          (tx_rst_ni),
       .node_i,
       .timeout_cycles_i,
-      .request_tvalid_i   (s_axis_request_tvalid_i),
-      .request_tready_o   (s_axis_request_tready_o),
-      .request_tdata_i    (s_axis_request_tdata_i),
-      .write_tvalid_i     (s_axis_write_tvalid_i),
-      .write_tready_o     (s_axis_write_tready_o),
-      .write_tdata_i      (s_axis_write_tdata_i),
-      .completion_tvalid_o(m_axis_completion_tvalid_o),
-      .completion_tready_i(m_axis_completion_tready_i),
-      .completion_tdata_o (m_axis_completion_tdata_o),
+      .caller_i,
+      .caller_o,
       .memory_o,
       .memory_ready_i,
-      .down_i             (down_tx),
-      .flushed_o          (flushed_tx),
-      .item_valid_i       (item_tx_valid),
-      .item_ready_o       (item_tx_ready),
-      .item_i             (item_tx),
-      .event_valid_i      (event_tx_valid),
-      .event_ready_o      (event_tx_ready),
-      .event_i            (event_tx),
-      .reply_valid_i      (reply_tx_valid),
-      .reply_ready_o      (reply_tx_ready),
-      .reply_i            (reply_tx),
-      .response_valid_i   (response_tx_valid),
-      .response_i         (response_tx),
-      .read_valid_o       (read_tx_valid),
-      .read_ready_i       (read_tx_ready),
-      .read_o             (read_tx)
+      .down_i          (down_tx),
+      .flushed_o       (flushed_tx),
+      .rx_i            (tx_in),
+      .rx_o            (tx_out)
   );
 
   em_host_rx #(
@@ -147,33 +113,15 @@ module em_host
       .StoreBytes  (StoreBytes),
       .Commands    (Commands)
   ) u_rx (
-      .clk_i           (rx_clk_i),
-      .rst_ni          (rx_rst_ni),
-      .down_o          (down_rx),
-      .flushed_i       (flushed_rx),
-      .read_tvalid_o   (m_axis_read_tvalid_o),
-      .read_tready_i   (m_axis_read_tready_i),
-      .read_tdata_o    (m_axis_read_tdata_o),
-      .item_valid_o    (item_rx_valid),
-      .item_ready_i    (item_rx_ready),
-      .item_o          (item_rx),
-      .event_valid_o   (event_rx_valid),
-      .event_ready_i   (event_rx_ready),
-      .event_o         (event_rx),
-      .reply_valid_o   (reply_rx_valid),
-      .reply_ready_i   (reply_rx_ready),
-      .reply_o         (reply_rx),
-      .response_valid_o(response_rx_valid),
-      .response_ready_i(response_rx_ready),
-      .response_o      (response_rx),
-      .read_valid_i    (read_rx_valid),
-      .read_ready_o    (read_rx_ready),
-      .read_i          (read_rx),
-      .duplicate_o     (dropped_o[0]),
-      .write_dropped_o (dropped_o[1]),
-      .posted_lost_o   (dropped_o[2]),
-      .grants_lost_o   (dropped_o[3]),
-      .reply_lost_o    (dropped_o[4]),
+      .clk_i        (rx_clk_i),
+      .rst_ni       (rx_rst_ni),
+      .down_o       (down_rx),
+      .flushed_i    (flushed_rx),
+      .read_tvalid_o(m_axis_read_tvalid_o),
+      .read_tready_i(m_axis_read_tready_i),
+      .read_tdata_o (m_axis_read_tdata_o),
+      .tx_o         (rx_out),
+      .tx_i         (rx_in),
       .*
   );
 
@@ -185,12 +133,12 @@ module em_host
       .rx_rst_ni,
       .tx_clk_i,
       .tx_rst_ni,
-      .valid_i(item_rx_valid),
-      .ready_o(item_rx_ready),
-      .item_i (item_rx),
-      .valid_o(item_tx_valid),
-      .ready_i(item_tx_ready),
-      .item_o (item_tx)
+      .valid_i(rx_out.item_valid),
+      .ready_o(rx_in.item_ready),
+      .item_i (rx_out.item),
+      .valid_o(tx_in.item_valid),
+      .ready_i(tx_out.item_ready),
+      .item_o (tx_in.item)
   );
 
   em_fifo_async #(
@@ -198,14 +146,14 @@ module em_host
   ) u_events (
       .write_clk_i  (rx_clk_i),
       .write_rst_ni (rx_rst_ni),
-      .write_valid_i(event_rx_valid),
-      .write_ready_o(event_rx_ready),
-      .write_data_i (event_rx),
+      .write_valid_i(rx_out.event_valid),
+      .write_ready_o(rx_in.event_ready),
+      .write_data_i (rx_out.message_event),
       .read_clk_i   (tx_clk_i),
       .read_rst_ni  (tx_rst_ni),
-      .read_valid_o (event_tx_valid),
-      .read_ready_i (event_tx_ready),
-      .read_data_o  (event_tx)
+      .read_valid_o (tx_in.event_valid),
+      .read_ready_i (tx_out.event_ready),
+      .read_data_o  (tx_in.message_event)
   );
 
   em_fifo_async #(
@@ -213,14 +161,14 @@ module em_host
   ) u_replies (
       .write_clk_i  (rx_clk_i),
       .write_rst_ni (rx_rst_ni),
-      .write_valid_i(reply_rx_valid),
-      .write_ready_o(reply_rx_ready),
-      .write_data_i (reply_rx),
+      .write_valid_i(rx_out.reply_valid),
+      .write_ready_o(rx_in.reply_ready),
+      .write_data_i (rx_out.reply),
       .read_clk_i   (tx_clk_i),
       .read_rst_ni  (tx_rst_ni),
-      .read_valid_o (reply_tx_valid),
-      .read_ready_i (reply_tx_ready),
-      .read_data_o  (reply_tx)
+      .read_valid_o (tx_in.reply_valid),
+      .read_ready_i (tx_out.reply_ready),
+      .read_data_o  (tx_in.reply)
   );
 
   em_fifo_async #(
@@ -228,14 +176,14 @@ module em_host
   ) u_responses (
       .write_clk_i  (rx_clk_i),
       .write_rst_ni (rx_rst_ni),
-      .write_valid_i(response_rx_valid),
-      .write_ready_o(response_rx_ready),
-      .write_data_i (response_rx),
+      .write_valid_i(rx_out.response_valid),
+      .write_ready_o(rx_in.response_ready),
+      .write_data_i (rx_out.response),
       .read_clk_i   (tx_clk_i),
       .read_rst_ni  (tx_rst_ni),
-      .read_valid_o (response_tx_valid),
-      .read_ready_i (1'b1),
-      .read_data_o  (response_tx)
+      .read_valid_o (tx_in.response_valid),
+      .read_ready_i (tx_out.response_ready),
+      .read_data_o  (tx_in.response)
   );
 
   em_fifo_async #(
@@ -243,14 +191,14 @@ module em_host
   ) u_reads (
       .write_clk_i  (tx_clk_i),
       .write_rst_ni (tx_rst_ni),
-      .write_valid_i(read_tx_valid),
-      .write_ready_o(read_tx_ready),
-      .write_data_i (read_tx),
+      .write_valid_i(tx_out.read_valid),
+      .write_ready_o(tx_in.read_ready),
+      .write_data_i (tx_out.read),
       .read_clk_i   (rx_clk_i),
       .read_rst_ni  (rx_rst_ni),
-      .read_valid_o (read_rx_valid),
-      .read_ready_i (read_rx_ready),
-      .read_data_o  (read_rx)
+      .read_valid_o (rx_in.read_valid),
+      .read_ready_i (rx_out.read_ready),
+      .read_data_o  (rx_in.read)
   );
 
   em_sync u_down (

@@ -7,6 +7,7 @@
 module em_host_chunk
   import em_pkg::*;
   import em_host_pkg::*;
+  import em_host_ports_pkg::*;
 #(
     parameter int unsigned Nodes      = 4,
     parameter int unsigned X          = 3,
@@ -25,16 +26,10 @@ module em_host_chunk
     output logic  item_ready_o,
     input  item_t item_i,
 
-    input  logic               open_i,
-    input  opened_t            opened_i,
+    input  core_to_data_t      core_i,
     input  logic [Entries-1:0] is_open_i,
     input  logic [Entries-1:0] is_ended_i,
-    output logic               sent_valid_o,
-    input  logic               sent_ready_i,
-    output sent_t              sent_o,
-    output logic               word_valid_o,
-    input  logic               word_ready_i,
-    output word_t              word_o,
+    output progress_t          progress_o,
 
     output logic [RowsBits-1:0] ask_row_o,
     input  arrived_t            arrived_i,
@@ -43,19 +38,10 @@ module em_host_chunk
     input  logic                reply_ready_i,
     output reply_t              reply_o,
 
-    output logic          fields_valid_o,
-    input  logic          fields_ready_i,
-    output chunk_fields_t fields_o,
-    /// A block of a chunk was taken: from then on nothing overtakes it.
-    input  logic          started_i,
-    input  logic          data_ready_i,
-    // The word that the encoder has next, of a write's slot or of a response's row.
-    output logic                read_o,
-    output bytes_t              read_word_o,
-    output slot_t               read_slot_o,
-    output logic [RowsBits-1:0] read_row_o,
-    /// The chunk under way is of a response.
-    output logic                response_o
+    output chunk_to_encoder_t   encoder_o,
+    input  encoder_to_chunk_t   encoder_i,
+    /// Of the response that `encoder_o` reads.
+    output logic [RowsBits-1:0] read_row_o
 );
 
   localparam int unsigned EntryBits = $clog2(Entries);
@@ -93,7 +79,10 @@ module em_host_chunk
   logic [Entries-1:0] fresh_q, exposed_q;
   sent_t sent_q;
   logic is_response, is_word, is_hit, is_due, is_withheld, is_here, is_refused, is_last, is_null;
-  logic is_sent;
+  logic is_sent, sent_valid, fields_valid, read;
+  chunk_fields_t fields;
+  bytes_t read_word;
+  slot_t read_slot;
   logic fire, has_come, sent_q_valid, sent_started_q, resetting_q, response_source_q, item_take;
 
   assign is_word   = item_i.kind inside {ItemPeerDown, ItemPeerUp, ItemLinkDown};
@@ -107,9 +96,9 @@ module em_host_chunk
       .Depth(Nodes * RowsMax)
   ) u_table (
       .clk_i,
-      .write_i        (open_i),
-      .write_address_i(TableBits'({opened_i.peer, opened_i.id[2:0]})),
-      .write_data_i   (EntryBits'(opened_i.entry)),
+      .write_i        (core_i.open),
+      .write_address_i(TableBits'({core_i.opened.peer, core_i.opened.id[2:0]})),
+      .write_data_i   (EntryBits'(core_i.opened.entry)),
       .read_i         (item_take),
       .read_address_i (TableBits'({item.peer, id.row})),
       .read_data_o    (table_entry)
@@ -120,9 +109,9 @@ module em_host_chunk
       .Depth(Entries)
   ) u_opened (
       .clk_i,
-      .write_i        (open_i),
-      .write_address_i(EntryBits'(opened_i.entry)),
-      .write_data_i   (opened_i),
+      .write_i        (core_i.open),
+      .write_address_i(EntryBits'(core_i.opened.entry)),
+      .write_data_i   (core_i.opened),
       .read_i         (state_q == StLookup),
       .read_address_i (table_entry),
       .read_data_o    (opened)
@@ -163,10 +152,10 @@ module em_host_chunk
   assign is_here     = !is_response || !is_due || has_come;
   assign is_null     = !is_due || is_withheld;
 
-  assign is_sent        = !is_response && is_due && is_last;
-  assign fields_valid_o = state_q == StSend && is_here && !(is_sent && sent_q_valid) && !down_i;
-  assign fire           = fields_valid_o && fields_ready_i;
-  assign fields_o       = '{
+  assign is_sent      = !is_response && is_due && is_last;
+  assign fields_valid = state_q == StSend && is_here && !(is_sent && sent_q_valid) && !down_i;
+  assign fire         = fields_valid && encoder_i.fields_ready;
+  assign fields       = '{
       null_answer: is_null,
       opcode: is_response ? OpReadResponse
           : opened.acknowledged ? OpAcknowledgedWrite : OpPostedWrite,
@@ -181,12 +170,19 @@ module em_host_chunk
 
   // ---- data of the chunk that goes out ----
 
-  assign start       = moved >> 3;
-  assign read_o      = fire || data_ready_i;
-  assign read_word_o = fire ? start : word_q + 1'b1;
-  assign read_slot_o = fire ? opened.slot : slot_q;
-  assign read_row_o  = fire ? row : row_q;
-  assign response_o  = response_source_q;
+  assign start      = moved >> 3;
+  assign read       = fire || encoder_i.data_ready;
+  assign read_word  = fire ? start : word_q + 1'b1;
+  assign read_slot  = fire ? opened.slot : slot_q;
+  assign read_row_o = fire ? row : row_q;
+  assign encoder_o  = '{
+      fields_valid: fields_valid,
+      fields: fields,
+      is_response: response_source_q,
+      read: read,
+      read_word: read_word,
+      read_slot: read_slot
+  };
 
   // ---- states ----
 
@@ -196,8 +192,8 @@ module em_host_chunk
     unique case (state_q)
       StClear: if (clear_q == clear_last) state_d = resetting_q ? StIdle : StWord;
       StWord: begin
-        item_ready_o = word_ready_i;
-        if (word_ready_i) state_d = StIdle;
+        item_ready_o = core_i.word_ready;
+        if (core_i.word_ready) state_d = StIdle;
       end
       StIdle:
       if (item_valid_i && is_word) begin
@@ -218,12 +214,15 @@ module em_host_chunk
 
   assign clear_last    = (resetting_q || item_i.kind == ItemLinkDown) ? RowsBits'(Rows - 1)
                        : RowsBits'(item_i.peer) * RowsBits'(X) + RowsBits'(X - 1);
-  assign word_valid_o  = state_q == StWord;
-  assign word_o        = '{kind: item_i.kind, peer: item_i.peer};
   assign reply_valid_o = state_q == StReply;
   assign reply_o       = '{peer: item_q.peer, id: item_q.id, code: arrived_i.code};
-  assign sent_valid_o  = sent_q_valid && (sent_started_q || down_i);
-  assign sent_o        = sent_q;
+  assign sent_valid    = sent_q_valid && (sent_started_q || down_i);
+  assign progress_o    = '{
+      sent_valid: sent_valid,
+      sent: sent_q,
+      word_valid: state_q == StWord,
+      word: '{kind: item_i.kind, peer: item_i.peer}
+  };
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
@@ -238,15 +237,15 @@ module em_host_chunk
       if (state_q == StClear && state_d == StIdle) resetting_q <= 1'b0;
       if (state_q == StClear) clear_q <= clear_q + 1'b1;
       else clear_q <= (item_i.kind == ItemPeerDown) ? RowsBits'(item_i.peer) * RowsBits'(X) : '0;
-      if (sent_valid_o && sent_ready_i) sent_q_valid <= 1'b0;
+      if (sent_valid && core_i.sent_ready) sent_q_valid <= 1'b0;
       if (fire && is_sent) sent_q_valid <= 1'b1;
       if (fire && !is_response && is_due) begin
         fresh_q[entry_q] <= 1'b0;
         if (!is_null && opened.acknowledged) exposed_q[entry_q] <= 1'b1;
       end
-      if (open_i) begin
-        fresh_q[EntryBits'(opened_i.entry)]   <= 1'b1;
-        exposed_q[EntryBits'(opened_i.entry)] <= 1'b0;
+      if (core_i.open) begin
+        fresh_q[EntryBits'(core_i.opened.entry)]   <= 1'b1;
+        exposed_q[EntryBits'(core_i.opened.entry)] <= 1'b0;
       end
     end
   end
@@ -262,9 +261,9 @@ module em_host_chunk
       end
     end
     if (fire && !is_response && is_due) moved_q[entry_q] <= moved + due;
-    if (read_o) begin
-      word_q <= read_word_o;
-      slot_q <= read_slot_o;
+    if (read) begin
+      word_q <= read_word;
+      slot_q <= read_slot;
       row_q  <= read_row_o;
     end
     if (fire) response_source_q <= is_response;
@@ -273,7 +272,7 @@ module em_host_chunk
       sent_q         <= '{
           entry: entry_t'(entry_q), closes: !opened.acknowledged || is_withheld,
           exposed: exposed_q[entry_q] || (!is_null && opened.acknowledged)};
-    end else if (started_i) begin
+    end else if (encoder_i.started) begin
       sent_started_q <= 1'b1;
     end
   end

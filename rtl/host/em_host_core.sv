@@ -4,6 +4,7 @@
 module em_host_core
   import em_pkg::*;
   import em_host_pkg::*;
+  import em_host_ports_pkg::*;
 #(
     parameter int unsigned Nodes     = 4,
     /// Notifications, and reads, that may be active for one destination.
@@ -12,54 +13,20 @@ module em_host_core
     parameter int unsigned ReadSlots = 4
 ) (
     input logic clk_i,
-    input logic  rst_ni,
+    input logic rst_ni,
     /// Requests end at once, with EndLinkDown.
-    input logic  down_i,
+    input logic down_i,
 
-    input  logic     request_valid_i,
-    output logic     request_ready_o,
-    // As em_host_check has it.
-    input  request_t request_i,
-    input  logic     request_bad_i,
-    input  logic     request_write_i,
-    // Data of the oldest write that is whole.
-    input  logic     data_whole_i,
-    input  slot_t    data_slot_i,
-    output logic     data_take_o,
-    output logic     data_free_o,
-    output slot_t    data_free_slot_o,
+    input  to_core_t      core_i,
+    output from_core_t    core_o,
+    input  data_to_core_t data_i,
+    output core_to_data_t data_o,
 
-    output logic            completion_valid_o,
-    input  logic            completion_ready_i,
-    output completion_t     completion_o,
-    output logic            control_valid_o,
-    input  logic            control_ready_i,
-    output control_fields_t control_o,
-    output logic            read_valid_o,
-    input  logic            read_ready_i,
-    output read_command_t   read_o,
-    input  logic            event_valid_i,
-    output logic            event_ready_o,
-    input  event_t          event_i,
-
-    output logic               open_o,
-    output opened_t            opened_o,
     output logic [Entries-1:0] is_open_o,
     output logic [Entries-1:0] is_ended_o,
-    input  logic               sent_valid_i,
-    output logic               sent_ready_o,
-    input  sent_t              sent_i,
-    /// Taken when all of it is done.
-    input  logic               word_valid_i,
-    output logic               word_ready_o,
-    input  word_t              word_i,
-
     output logic [Entries-1:0] timed_o,
-    output logic               start_o,
-    output entry_t             start_entry_o,
-    input  logic               expired_i,
-    output logic               expired_ready_o,
-    input  entry_t             expired_entry_i
+    input  timers_to_core_t    timers_i,
+    output core_to_timers_t    timers_o
 );
 
   localparam int unsigned EntryBits = $clog2(Entries);
@@ -85,6 +52,7 @@ module em_host_core
   node_t peer_q, peer, asked_peer;
   destination_t dest, dest_q, dest_d, dest_read;
   message_id_t new_id, id, event_id;
+  word_t word;
   logic [EntryBits-1:0] table_entry;
   logic [CreditBits-1:0] credits_q;
   slot_t slot;
@@ -95,19 +63,25 @@ module em_host_core
   logic emits_control, emits_read, last_scan, last_walk, walking, room;
   logic request_bad_q, request_write_q, is_new;
 
-  assign event_id = event_i.id;
-  assign room     = any_free && (request_write_i ? data_whole_i : credits_q != '0);
+  assign event_id = core_i.message_event.id;
+  assign word     = data_i.progress.word;
+  assign room     = any_free && (core_i.request.write ? data_i.whole : credits_q != '0);
 
   em_host_choice u_choice (
-      .idle_i        (state_q == StIdle && !walking),
-      .accept_o      (accept),
-      .op_o          (op),
-      .peer_o        (peer),
-      .entry_o       (asked),
-      .room_i        (room),
-      .request_peer_i(request_i.peer),
-      .entry_peer_i  (asked_peer),
-      .*
+      .idle_i         (state_q == StIdle && !walking),
+      .accept_o       (accept),
+      .op_o           (op),
+      .peer_o         (peer),
+      .entry_o        (asked),
+      .room_i         (room),
+      .entry_peer_i   (asked_peer),
+      .progress_i     (data_i.progress),
+      .core_i,
+      .timers_i,
+      .event_ready_o  (core_o.event_ready),
+      .sent_ready_o   (data_o.sent_ready),
+      .expired_ready_o(timers_o.expired_ready),
+      .request_ready_o(core_o.request_ready)
   );
 
   em_host_entries #(
@@ -118,7 +92,7 @@ module em_host_core
       .entry_i    (entry),
       .commands_i (commands),
       .request_i  (request_q),
-      .slot_i     (data_slot_i),
+      .slot_i     (data_i.whole_slot),
       .id_i       (new_id),
       .link_i     (commands.enqueue && dest.queued),
       .link_from_i(dest.tail),
@@ -149,7 +123,7 @@ module em_host_core
       .close_id_i     (id),
       .close_exposed_i(op_q != OpSent || sent_q.exposed),
       .is_word_i      (state_q == StExec && op_q == OpWord),
-      .word_i         (word_i.kind),
+      .word_i         (word.kind),
       .destination_o  (dest_d)
   );
 
@@ -199,11 +173,11 @@ module em_host_core
       .write_address_i(TableBits'({subject.peer, is_write, new_id.row})),
       .write_data_i   (EntryBits'(entry)),
       .read_i         (accept),
-      .read_address_i (TableBits'({event_i.peer, event_id.write, event_id.row})),
+      .read_address_i (TableBits'({core_i.message_event.peer, event_id.write, event_id.row})),
       .read_data_o    (table_entry)
   );
 
-  assign is_all    = word_i.kind == ItemLinkDown;
+  assign is_all    = word.kind == ItemLinkDown;
   assign last_scan = scan_q == entry_t'(Entries - 1);
   assign dest      = (state_q == StExec) ? dest_read : dest_q;
   assign is_new    = state_q == StExec && op_q == OpRequest;
@@ -223,16 +197,16 @@ module em_host_core
   assign completes     = refuses || (does.finish && !is.ended);
   assign emits_control = does.open || state_q == StHeard;
   assign emits_read    = does.cancel || (does.open && !is_write);
-  assign go = (!emits_control || control_ready_i) && (!completes || completion_ready_i)
-      && (!emits_read || read_ready_i);
-  assign commands = go ? does : '0;
+  assign go            = (!emits_control || core_i.control_ready)
+      && (!completes || core_i.completion_ready) && (!emits_read || core_i.read_ready);
+  assign commands      = go ? does : '0;
 
   always_comb begin
     state_d = state_q;
     unique case (state_q)
       StIdle:  if (accept) state_d = (op == OpWord && is_all) ? StFail : StExec;
       StExec:
-      if (op_q == OpWord) state_d = (word_i.kind == ItemPeerUp) ? StIdle : StFail;
+      if (op_q == OpWord) state_d = (word.kind == ItemPeerUp) ? StIdle : StFail;
       else if (go) state_d = (op_q != OpRequest && dest_d.queued) ? StPump : StIdle;
       StPump:  if (go) state_d = ((does.open || does.dequeue) && dest_d.queued) ? StPump : StIdle;
       StFail:  if (go && last_scan) state_d = is_all ? StWalk : StHeard;
@@ -241,34 +215,36 @@ module em_host_core
     endcase
   end
 
-  assign word_ready_o = state_q != StIdle && state_d == StIdle && op_q == OpWord;
+  assign data_o.word_ready = state_q != StIdle && state_d == StIdle && op_q == OpWord;
 
   always_comb begin
-    control_o = '{
+    core_o.control = '{
         sub_type: is_write ? SubNotification : SubStart,
         acknowledged: subject.opcode == OpAcknowledgedWrite, opcode: subject.opcode,
         node: subject.peer, id: new_id, bytes: subject.bytes, code: '0,
         address: subject.address, operands: subject.operands};
     if (state_q == StHeard) begin
-      control_o = '{sub_type: SubSingle, node: peer_q, code: StatusLinkDisabled, default: '0};
+      core_o.control = '{sub_type: SubSingle, node: peer_q, code: StatusLinkDisabled, default: '0};
     end
   end
 
-  assign control_valid_o    = emits_control && go;
-  assign read_valid_o       = emits_read && go;
-  assign read_o             = '{cancel: does.cancel, peer: subject.peer,
-                                id: does.cancel ? id : new_id, bytes: subject.bytes,
-                                token: subject.token};
-  assign {completion_valid_o, completion_o} = {completes && go, how};
-  assign data_take_o        = go && (does.take || refuses) && is_write;
-  assign data_free_o        = (freed && is.write) || (go && refuses && is_write);
-  assign data_free_slot_o   = refuses ? data_slot_i : slot;
-  assign open_o             = commands.open && is_write;
-  assign opened_o           = '{
+  assign core_o.control_valid    = emits_control && go;
+  assign core_o.read_valid       = emits_read && go;
+  assign core_o.read             = '{cancel: does.cancel, peer: subject.peer,
+                                     id: does.cancel ? id : new_id, bytes: subject.bytes,
+                                     token: subject.token};
+  assign core_o.completion_valid = completes && go;
+  assign core_o.completion       = how;
+  assign data_o.take             = go && (does.take || refuses) && is_write;
+  assign data_o.free             = (freed && is.write) || (go && refuses && is_write);
+  assign data_o.free_slot        = refuses ? data_i.whole_slot : slot;
+  assign data_o.open             = commands.open && is_write;
+  assign data_o.opened           = '{
       entry: entry, id: new_id, peer: subject.peer, bytes: subject.bytes,
       acknowledged: subject.opcode == OpAcknowledgedWrite, address: subject.address,
-      slot: does.take ? data_slot_i : slot};
-  assign {start_o, start_entry_o} = {commands.take, entry};
+      slot: does.take ? data_i.whole_slot : slot};
+  assign timers_o.start          = commands.take;
+  assign timers_o.start_entry    = entry;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
@@ -288,9 +264,9 @@ module em_host_core
   always_ff @(posedge clk_i) begin
     if (go) dest_q <= dest_d;
     if (accept) begin
-      request_q                        <= request_i;
-      {request_bad_q, request_write_q} <= {request_bad_i, request_write_i};
-      {event_q, sent_q}                <= {event_i, sent_i};
+      request_q                        <= core_i.request.request;
+      {request_bad_q, request_write_q} <= {core_i.request.bad, core_i.request.write};
+      {event_q, sent_q}                <= {core_i.message_event, data_i.progress.sent};
       {peer_q, op_entry_q}             <= {peer, asked};
     end
   end

@@ -3,6 +3,7 @@ module em_host_data
   import em_pkg::*;
   import em_link_pkg::*;
   import em_host_pkg::*;
+  import em_host_ports_pkg::*;
 #(
     parameter int unsigned Nodes        = 4,
     parameter int unsigned X            = 3,
@@ -18,38 +19,20 @@ module em_host_data
     /// Since the reset: nothing may come yet.
     output logic resetting_o,
 
-    input  logic        write_tvalid_i,
-    output logic        write_tready_o,
-    input  write_data_t write_tdata_i,
-    // The oldest write whose data is all there.
-    output logic        whole_o,
-    output slot_t       whole_slot_o,
-    output bytes_t      whole_words_o,
-    input  logic        take_i,
-    input  logic        free_i,
-    input  slot_t       free_slot_i,
+    /// Of it, write data.
+    input  caller_to_host_t caller_i,
+    output logic            write_ready_o,
+    /// Of it, items and responses, of which one is taken in every cycle.
+    input  rx_to_tx_t       rx_i,
+    output logic            item_ready_o,
 
-    // As em_host_chunk has them.
-    input  logic               item_valid_i,
-    output logic               item_ready_o,
-    input  item_t              item_i,
-    input  logic               open_i,
-    input  opened_t            opened_i,
+    input  core_to_data_t      core_i,
+    output data_to_core_t      core_o,
     input  logic [Entries-1:0] is_open_i,
     input  logic [Entries-1:0] is_ended_i,
-    output logic               sent_valid_o,
-    input  logic               sent_ready_i,
-    output sent_t              sent_o,
-    output logic               word_valid_o,
-    input  logic               word_ready_i,
-    output word_t              word_o,
     output logic               reply_valid_o,
     input  logic               reply_ready_i,
     output reply_t             reply_o,
-
-    /// Taken in every cycle.
-    input  logic           response_valid_i,
-    input  response_word_t response_i,
 
     output tx_memory_t unit_o,
     input  logic       unit_ready_i
@@ -59,15 +42,14 @@ module em_host_data
   localparam int unsigned WordBits = $clog2(MessageBytes / 8);
 
   logic [SlotBits-1:0] slot;
-  slot_t read_slot;
-  bytes_t read_word;
   logic [63:0] write_data, response_data;
   logic [$clog2(Nodes*X)-1:0] ask_row, read_row;
   arrived_t arrived;
-  chunk_fields_t fields;
-  logic fields_valid, fields_ready, data_ready, data_read, is_response;
+  chunk_to_encoder_t chunk;
+  encoder_to_chunk_t encoder;
 
-  assign whole_slot_o = slot_t'(slot);
+  assign core_o.whole_slot = slot_t'(slot);
+  assign encoder.started   = unit_o.valid && unit_ready_i;
 
   em_host_write_data #(
       .WriteSlots  (WriteSlots),
@@ -75,20 +57,20 @@ module em_host_data
   ) u_write_data (
       .clk_i,
       .rst_ni,
-      .valid_i      (write_tvalid_i),
-      .ready_o      (write_tready_o),
-      .data_i       (write_tdata_i),
-      .whole_o,
+      .valid_i      (caller_i.write_valid),
+      .ready_o      (write_ready_o),
+      .data_i       (caller_i.write),
+      .whole_o      (core_o.whole),
       .whole_slot_o (slot),
-      .whole_words_o,
-      .take_i,
-      .free_i,
-      .free_slot_i  (SlotBits'(free_slot_i)),
-      .hold_i       (!fields_ready),
-      .hold_slot_i  (SlotBits'(read_slot)),
-      .read_i       (data_read),
-      .read_slot_i  (SlotBits'(read_slot)),
-      .read_word_i  (WordBits'(read_word)),
+      .whole_words_o(core_o.whole_words),
+      .take_i       (core_i.take),
+      .free_i       (core_i.free),
+      .free_slot_i  (SlotBits'(core_i.free_slot)),
+      .hold_i       (!encoder.fields_ready),
+      .hold_slot_i  (SlotBits'(chunk.read_slot)),
+      .read_i       (chunk.read),
+      .read_slot_i  (SlotBits'(chunk.read_slot)),
+      .read_word_i  (WordBits'(chunk.read_word)),
       .read_data_o  (write_data)
   );
 
@@ -102,34 +84,21 @@ module em_host_data
       .rst_ni,
       .node_i,
       .down_i,
-      .item_valid_i,
+      .item_valid_i (rx_i.item_valid),
       .item_ready_o,
-      .item_i,
-      .open_i,
-      .opened_i,
+      .item_i       (rx_i.item),
+      .core_i,
       .is_open_i,
       .is_ended_i,
-      .sent_valid_o,
-      .sent_ready_i,
-      .sent_o,
-      .word_valid_o,
-      .word_ready_i,
-      .word_o,
-      .ask_row_o     (ask_row),
-      .arrived_i     (arrived),
+      .progress_o   (core_o.progress),
+      .ask_row_o    (ask_row),
+      .arrived_i    (arrived),
       .reply_valid_o,
       .reply_ready_i,
       .reply_o,
-      .fields_valid_o(fields_valid),
-      .fields_ready_i(fields_ready),
-      .fields_o      (fields),
-      .started_i     (unit_o.valid && unit_ready_i),
-      .data_ready_i  (data_ready),
-      .read_o        (data_read),
-      .read_word_o   (read_word),
-      .read_slot_o   (read_slot),
-      .read_row_o    (read_row),
-      .response_o    (is_response)
+      .encoder_o    (chunk),
+      .encoder_i    (encoder),
+      .read_row_o   (read_row)
   );
 
   em_host_responses #(
@@ -140,13 +109,13 @@ module em_host_data
       .clk_i,
       .rst_ni,
       .resetting_o,
-      .valid_i    (response_valid_i),
-      .word_i     (response_i),
+      .valid_i    (rx_i.response_valid),
+      .word_i     (rx_i.response),
       .ask_row_i  (ask_row),
       .arrived_o  (arrived),
-      .read_i     (data_read),
+      .read_i     (chunk.read),
       .read_row_i (read_row),
-      .read_word_i(read_word),
+      .read_word_i(chunk.read_word),
       .read_data_o(response_data)
   );
 
@@ -154,14 +123,13 @@ module em_host_data
       .clk_i,
       .rst_ni,
       .flush_i       (down_i),
-      .valid_i       (fields_valid),
-      .ready_o       (fields_ready),
-      .fields_i      (fields),
-      .data_i        (is_response ? response_data : write_data),
-      .data_ready_o  (data_ready),
+      .valid_i       (chunk.fields_valid),
+      .ready_o       (encoder.fields_ready),
+      .fields_i      (chunk.fields),
+      .data_i        (chunk.is_response ? response_data : write_data),
+      .data_ready_o  (encoder.data_ready),
       .memory_o      (unit_o),
       .memory_ready_i(unit_ready_i)
   );
-
 
 endmodule

@@ -3,6 +3,7 @@ module em_host_rx
   import em_pkg::*;
   import em_link_pkg::*;
   import em_host_pkg::*;
+  import em_host_ports_pkg::*;
 #(
     parameter int unsigned Nodes        = 4,
     parameter int unsigned X            = 3,
@@ -29,28 +30,10 @@ module em_host_rx
     input  logic       read_tready_i,
     output read_data_t read_tdata_o,
 
-    output logic           item_valid_o,
-    input  logic           item_ready_i,
-    output item_t          item_o,
-    output logic           event_valid_o,
-    input  logic           event_ready_i,
-    output event_t         event_o,
-    output logic           reply_valid_o,
-    input  logic           reply_ready_i,
-    output reply_t         reply_o,
-    output logic           response_valid_o,
-    input  logic           response_ready_i,
-    output response_word_t response_o,
-    input  logic           read_valid_i,
-    output logic           read_ready_o,
-    input  read_command_t  read_i,
-
-    // Pulses for counters: nothing is silent.
-    output logic duplicate_o,
-    output logic write_dropped_o,
-    output logic posted_lost_o,
-    output logic grants_lost_o,
-    output logic reply_lost_o,
+    output rx_to_tx_t tx_o,
+    input  tx_to_rx_t tx_i,
+    /// Pulses for counters: nothing is silent.
+    output dropped_t  dropped_o,
 
     output em_axi_pkg::request_t  m_axi_o,
     input  em_axi_pkg::response_t m_axi_i
@@ -78,12 +61,12 @@ module em_host_rx
       .clk_i,
       .rst_ni,
       .up_i,
-      .lost_i      (grants_lost_o),
+      .lost_i      (dropped_o.grants_lost),
       .fail_o,
       .enable_o    (enable),
       .down_o,
       .tell_o      (tell),
-      .told_i      (item_ready_i && !item_q_valid),
+      .told_i      (tx_i.item_ready && !item_q_valid),
       .forget_o    (forget),
       .forgetting_i(forgetting || forget),
       .quiet_i     (quiet),
@@ -130,8 +113,8 @@ module em_host_rx
       .command_o      (command),
       .reply_valid_o  (peer_reply_valid),
       .reply_o        (peer_reply),
-      .duplicate_o,
-      .dropped_o      (write_dropped_o)
+      .duplicate_o    (dropped_o.duplicate),
+      .dropped_o      (dropped_o.write_dropped)
   );
 
   em_host_reads #(
@@ -145,9 +128,9 @@ module em_host_rx
       .rst_ni,
       .flush_i        (!enable),
       .quiet_o        (reads_quiet),
-      .command_valid_i(read_valid_i),
-      .command_ready_o(read_ready_o),
-      .command_i      (read_i),
+      .command_valid_i(tx_i.read_valid),
+      .command_ready_o(tx_o.read_ready),
+      .command_i      (tx_i.read),
       .word_i         (response_word),
       .data_i         (word),
       .ends_i         (ends),
@@ -160,7 +143,7 @@ module em_host_rx
       .read_tready_i,
       .read_tdata_o,
       .event_valid_o  (read_event_valid),
-      .event_ready_i,
+      .event_ready_i  (tx_i.event_ready),
       .event_o        (read_event),
       .lost_o         (end_lost)
   );
@@ -170,31 +153,34 @@ module em_host_rx
       .StoreBytes(StoreBytes),
       .Commands  (Commands)
   ) u_memory (
-      .word_i         (write_word),
-      .data_i         (word),
-      .arrived_i      (arrived),
-      .is_write_i     (arrival.kind == ArriveWrite),
-      .fits_o         (fits),
-      .command_valid_i(command_valid),
-      .command_ready_o(command_ready),
-      .command_i      (command),
-      .reply_valid_o  (memory_reply_valid),
-      .reply_ready_i  (reply_ready && !peer_reply_valid),
-      .reply_o        (memory_reply),
-      .lost_o         (posted_lost_o),
-      .quiet_o        (memory_quiet),
+      .word_i          (write_word),
+      .data_i          (word),
+      .arrived_i       (arrived),
+      .is_write_i      (arrival.kind == ArriveWrite),
+      .fits_o          (fits),
+      .command_valid_i (command_valid),
+      .command_ready_o (command_ready),
+      .command_i       (command),
+      .reply_valid_o   (memory_reply_valid),
+      .reply_ready_i   (reply_ready && !peer_reply_valid),
+      .reply_o         (memory_reply),
+      .lost_o          (dropped_o.posted_lost),
+      .quiet_o         (memory_quiet),
+      .response_valid_o(tx_o.response_valid),
+      .response_ready_i(tx_i.response_ready),
+      .response_o      (tx_o.response),
       .*
   );
 
   // ---- what has to be answered, one edge after its peer was known ----
 
-  assign item_valid_o  = item_q_valid || tell;
-  assign grants_lost_o = item_q_valid && !item_ready_i;
+  assign tx_o.item_valid       = item_q_valid || tell;
+  assign dropped_o.grants_lost = item_q_valid && !tx_i.item_ready;
 
   always_comb begin
-    item_o = item_q;
+    tx_o.item = item_q;
     if (!item_q_valid) begin
-      item_o = '{kind: ItemLinkDown, peer: '0, id: '0, bytes: '0, phase: '0};
+      tx_o.item = '{kind: ItemLinkDown, peer: '0, id: '0, bytes: '0, phase: '0};
     end
   end
 
@@ -215,15 +201,15 @@ module em_host_rx
       .valid_i(peer_reply_valid || memory_reply_valid),
       .ready_o(reply_ready),
       .data_i (peer_reply_valid ? peer_reply : memory_reply),
-      .valid_o(reply_valid_o),
-      .ready_i(reply_ready_i),
-      .data_o (reply_o),
+      .valid_o(tx_o.reply_valid),
+      .ready_i(tx_i.reply_ready),
+      .data_o (tx_o.reply),
       .count_o(reply_count)
   );
 
-  assign reply_lost_o = (peer_reply_valid && !reply_ready) || (status_valid && !status_ready)
-      || end_lost;
-  assign quiet        = memory_quiet && reads_quiet && reply_count == '0;
+  assign dropped_o.reply_lost = (peer_reply_valid && !reply_ready)
+      || (status_valid && !status_ready) || end_lost;
+  assign quiet                = memory_quiet && reads_quiet && reply_count == '0;
 
   // ---- statuses that came: as many as writes can be open ----
 
@@ -242,12 +228,12 @@ module em_host_rx
       .ready_o(status_ready),
       .data_i (status),
       .valid_o(status_waits),
-      .ready_i(event_ready_i && !read_event_valid),
+      .ready_i(tx_i.event_ready && !read_event_valid),
       .data_o (waiting_status),
       .count_o(unused_count)
   );
 
-  assign event_valid_o = read_event_valid || status_waits;
-  assign event_o       = read_event_valid ? read_event : waiting_status;
+  assign tx_o.event_valid   = read_event_valid || status_waits;
+  assign tx_o.message_event = read_event_valid ? read_event : waiting_status;
 
 endmodule

@@ -3,6 +3,7 @@ module em_host_tx
   import em_pkg::*;
   import em_link_pkg::*;
   import em_host_pkg::*;
+  import em_host_ports_pkg::*;
 #(
     parameter int unsigned Nodes        = 4,
     parameter int unsigned X            = 3,
@@ -18,15 +19,8 @@ module em_host_tx
     input node_t               node_i,
     input logic [TimeBits-2:0] timeout_cycles_i,
 
-    input  logic        request_tvalid_i,
-    output logic        request_tready_o,
-    input  request_t    request_tdata_i,
-    input  logic        write_tvalid_i,
-    output logic        write_tready_o,
-    input  write_data_t write_tdata_i,
-    output logic        completion_tvalid_o,
-    input  logic        completion_tready_i,
-    output completion_t completion_tdata_o,
+    input  caller_to_host_t caller_i,
+    output host_to_caller_t caller_o,
 
     output tx_memory_t memory_o,
     input  logic       memory_ready_i,
@@ -36,44 +30,26 @@ module em_host_tx
     input  logic down_i,
     output logic flushed_o,
 
-    input  logic           item_valid_i,
-    output logic           item_ready_o,
-    input  item_t          item_i,
-    input  logic           event_valid_i,
-    output logic           event_ready_o,
-    input  event_t         event_i,
-    input  logic           reply_valid_i,
-    output logic           reply_ready_o,
-    input  reply_t         reply_i,
-    /// Taken in every cycle.
-    input  logic           response_valid_i,
-    input  response_word_t response_i,
-    output logic           read_valid_o,
-    input  logic           read_ready_i,
-    output read_command_t  read_o
+    /// Of it, a word of a response is taken in every cycle.
+    input  rx_to_tx_t rx_i,
+    output tx_to_rx_t rx_o
 );
 
   localparam int unsigned EntryBits = $clog2(Entries);
   localparam int unsigned CompletionDepth = 4;
 
-  request_t request;
-  logic request_bad, request_write;
-  logic whole, data_take, data_free;
-  slot_t free_slot, whole_slot;
-  bytes_t whole_words;
-  completion_t completion;
-  logic completion_valid, completion_ready;
-  logic core_valid, core_ready, refusal_valid, refusal_ready, control_valid, control_ready;
-  control_fields_t core_control, control;
+  to_core_t to_core;
+  from_core_t from_core;
+  core_to_data_t core_to_data;
+  data_to_core_t data_to_core;
+  core_to_timers_t core_to_timers;
+  timers_to_core_t timers_to_core;
+  logic refusal_valid, refusal_ready, control_valid, control_ready;
+  control_fields_t control;
   reply_t refusal, reply;
-  logic open, sent_valid, sent_ready, word_valid, word_ready, start, expired, expired_ready;
-  opened_t opened;
-  sent_t sent;
-  word_t word;
-  entry_t start_entry;
   logic [EntryBits-1:0] expired_entry;
   logic [Entries-1:0] is_open, is_ended, timed;
-  logic flushed_q, resetting;
+  logic flushed_q, resetting, link_down_told;
   tx_memory_t control_unit, chunk_unit;
   logic control_unit_ready, chunk_unit_ready;
   logic [$clog2(CompletionDepth+1)-1:0] unused_count;
@@ -83,12 +59,25 @@ module em_host_tx
       .MessageBytes(MessageBytes)
   ) u_check (
       .node_i,
-      .request_i(request_tdata_i),
-      .words_i  (whole_words),
-      .bad_o    (request_bad),
-      .write_o  (request_write),
-      .request_o(request)
+      .request_i(caller_i.request),
+      .words_i  (data_to_core.whole_words),
+      .bad_o    (to_core.request.bad),
+      .write_o  (to_core.request.write),
+      .request_o(to_core.request.request)
   );
+
+  assign to_core.request.valid = caller_i.request_valid;
+  assign to_core.control_ready = control_ready;
+  assign to_core.read_ready    = rx_i.read_ready;
+  assign to_core.event_valid   = rx_i.event_valid;
+  assign to_core.message_event = rx_i.message_event;
+  assign timers_to_core.entry  = entry_t'(expired_entry);
+
+  assign caller_o.request_ready = from_core.request_ready;
+  assign rx_o.response_ready    = 1'b1;
+  assign rx_o.event_ready       = from_core.event_ready;
+  assign rx_o.read_valid        = from_core.read_valid;
+  assign rx_o.read              = from_core.read;
 
   em_host_core #(
       .Nodes    (Nodes),
@@ -99,44 +88,15 @@ module em_host_tx
       .clk_i,
       .rst_ni,
       .down_i,
-      .request_valid_i   (request_tvalid_i),
-      .request_ready_o   (request_tready_o),
-      .request_i         (request),
-      .request_bad_i     (request_bad),
-      .request_write_i   (request_write),
-      .data_whole_i      (whole),
-      .data_slot_i       (whole_slot),
-      .data_take_o       (data_take),
-      .data_free_o       (data_free),
-      .data_free_slot_o  (free_slot),
-      .completion_valid_o(completion_valid),
-      .completion_ready_i(completion_ready),
-      .completion_o      (completion),
-      .control_valid_o   (core_valid),
-      .control_ready_i   (core_ready),
-      .control_o         (core_control),
-      .read_valid_o,
-      .read_ready_i,
-      .read_o,
-      .event_valid_i,
-      .event_ready_o,
-      .event_i,
-      .open_o            (open),
-      .opened_o          (opened),
-      .is_open_o         (is_open),
-      .is_ended_o        (is_ended),
-      .sent_valid_i      (sent_valid),
-      .sent_ready_o      (sent_ready),
-      .sent_i            (sent),
-      .word_valid_i      (word_valid),
-      .word_ready_o      (word_ready),
-      .word_i            (word),
-      .timed_o           (timed),
-      .start_o           (start),
-      .start_entry_o     (start_entry),
-      .expired_i         (expired),
-      .expired_ready_o   (expired_ready),
-      .expired_entry_i   (entry_t'(expired_entry))
+      .core_i    (to_core),
+      .core_o    (from_core),
+      .data_i    (data_to_core),
+      .data_o    (core_to_data),
+      .is_open_o (is_open),
+      .is_ended_o(is_ended),
+      .timed_o   (timed),
+      .timers_i  (timers_to_core),
+      .timers_o  (core_to_timers)
   );
 
   em_host_timers #(
@@ -147,11 +107,11 @@ module em_host_tx
       .rst_ni,
       .timeout_cycles_i,
       .timed_i        (timed),
-      .start_i        (start),
-      .start_entry_i  (EntryBits'(start_entry)),
-      .expired_o      (expired),
+      .start_i        (core_to_timers.start),
+      .start_entry_i  (EntryBits'(core_to_timers.start_entry)),
+      .expired_o      (timers_to_core.expired),
       .expired_entry_o(expired_entry),
-      .expired_ready_i(expired_ready)
+      .expired_ready_i(core_to_timers.expired_ready)
   );
 
   em_fifo_sync #(
@@ -160,25 +120,26 @@ module em_host_tx
   ) u_completions (
       .clk_i,
       .rst_ni,
-      .valid_i(completion_valid),
-      .ready_o(completion_ready),
-      .data_i (completion),
-      .valid_o(completion_tvalid_o),
-      .ready_i(completion_tready_i),
-      .data_o (completion_tdata_o),
+      .valid_i(from_core.completion_valid),
+      .ready_o(to_core.completion_ready),
+      .data_i (from_core.completion),
+      .valid_o(caller_o.completion_valid),
+      .ready_i(caller_i.completion_ready),
+      .data_o (caller_o.completion),
       .count_o(unused_count)
   );
 
   // Requests and word of peers, then what refuses a read, then what answers writes.
-  assign reply         = refusal_valid ? refusal : reply_i;
-  assign control_valid = core_valid || refusal_valid || (reply_valid_i && !down_i);
-  assign core_ready    = control_ready;
-  assign refusal_ready = control_ready && !core_valid;
-  assign reply_ready_o = down_i || (control_ready && !core_valid && !refusal_valid);
+  assign reply            = refusal_valid ? refusal : rx_i.reply;
+  assign control_valid    = from_core.control_valid || refusal_valid
+      || (rx_i.reply_valid && !down_i);
+  assign refusal_ready    = control_ready && !from_core.control_valid;
+  assign rx_o.reply_ready = down_i
+      || (control_ready && !from_core.control_valid && !refusal_valid);
 
   always_comb begin
-    control = core_control;
-    if (!core_valid) begin
+    control = from_core.control;
+    if (!from_core.control_valid) begin
       control = '{sub_type: SubSingle, opcode: reply.id[7] ? OpAcknowledgedWrite : OpRead,
                   node: reply.peer, id: reply.id, code: reply.code, default: '0};
     end
@@ -207,34 +168,18 @@ module em_host_tx
       .rst_ni,
       .node_i,
       .down_i,
-      .resetting_o (resetting),
-      .write_tvalid_i,
-      .write_tready_o,
-      .write_tdata_i,
-      .whole_o      (whole),
-      .whole_slot_o (whole_slot),
-      .whole_words_o(whole_words),
-      .take_i       (data_take),
-      .free_i       (data_free),
-      .free_slot_i  (free_slot),
-      .item_valid_i,
-      .item_ready_o,
-      .item_i,
-      .open_i       (open),
-      .opened_i     (opened),
+      .resetting_o  (resetting),
+      .caller_i,
+      .write_ready_o(caller_o.write_ready),
+      .rx_i,
+      .item_ready_o (rx_o.item_ready),
+      .core_i       (core_to_data),
+      .core_o       (data_to_core),
       .is_open_i    (is_open),
       .is_ended_i   (is_ended),
-      .sent_valid_o (sent_valid),
-      .sent_ready_i (sent_ready),
-      .sent_o       (sent),
-      .word_valid_o (word_valid),
-      .word_ready_i (word_ready),
-      .word_o       (word),
       .reply_valid_o(refusal_valid),
       .reply_ready_i(refusal_ready),
       .reply_o      (refusal),
-      .response_valid_i,
-      .response_i,
       .unit_o       (chunk_unit),
       .unit_ready_i (chunk_unit_ready)
   );
@@ -251,11 +196,13 @@ module em_host_tx
       .memory_ready_i
   );
 
-  assign flushed_o = flushed_q;
+  assign flushed_o      = flushed_q;
+  assign link_down_told = core_to_data.word_ready
+      && data_to_core.progress.word.kind == ItemLinkDown;
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) flushed_q <= 1'b1;
     else if (resetting) flushed_q <= 1'b1;
-    else flushed_q <= down_i && (flushed_q || (word_ready && word.kind == ItemLinkDown));
+    else flushed_q <= down_i && (flushed_q || link_down_told);
   end
 
 endmodule

@@ -20,33 +20,25 @@ module em_link
     input logic rx_rst_ni,
 
     // Of the line, in the receiver's clock.
-    input  logic        line_rx_valid_i,
-    input  logic [ 1:0] line_rx_hdr_i,
-    input  logic [63:0] line_rx_data_i,
+    input  line_slot_t  line_i,
     input  logic        line_signal_i,
     output logic        line_slip_o,
     // In the transmitter's clock.
     input  logic        line_tx_slot_i,
-    output logic        line_tx_valid_o,
-    output logic [ 1:0] line_tx_hdr_o,
-    output logic [63:0] line_tx_data_o,
+    output line_slot_t  line_o,
 
     // Receiver's clock. A link starts only while `settled_i` is high, and fails by `fail_i`.
     input  logic        settled_i,
     input  logic        fail_i,
     output logic        up_o,
     output rx_memory_t  memory_o,
-    output logic        encoded_rx_valid_o,
-    output logic [ 1:0] encoded_rx_hdr_o,
-    output logic [63:0] encoded_rx_data_o,
+    output line_slot_t  encoded_o,
 
     // Transmitter's clock.
     input  tx_memory_t  memory_i,
     output logic        memory_ready_o,
     output logic        encoder_ready_o,
-    input  logic        encoded_tx_valid_i,
-    input  logic [ 1:0] encoded_tx_hdr_i,
-    input  logic [63:0] encoded_tx_data_i,
+    input  line_slot_t  encoded_i,
 
     input  em_bus_pkg::request_t  bus_i,
     output em_bus_pkg::response_t bus_o
@@ -67,8 +59,8 @@ module em_link
   ) u_sync (
       .clk_i   (rx_clk_i),
       .rst_ni  (rx_rst_ni),
-      .valid_i (line_rx_valid_i),
-      .header_i(line_rx_hdr_i),
+      .valid_i (line_i.valid),
+      .header_i(line_i.block.header),
       .slip_o  (slip),
       .lock_o  (lock),
       .hi_ber_o(hi_ber)
@@ -108,31 +100,23 @@ module em_link
       .tx_rst_ni,
       .rx_clk_i,
       .rx_rst_ni,
-      .line_rx_valid_i,
-      .line_rx_hdr_i,
-      .line_rx_data_i,
+      .line_i,
       .signal_i         (line_signal_i && lock && !hi_ber),
       .fail_i           (!start_rx || fail_i),
       .allow_i          (allow),
       .up_o,
       .events_o         (events),
       .memory_o         (memory),
-      .encoded_rx_valid_o,
-      .encoded_rx_hdr_o,
-      .encoded_rx_data_o,
+      .encoded_o,
       .slot_i           (line_tx_slot_i),
       .strict_i         (config_q.strict),
       .memory_i,
       .memory_ready_o,
       .encoder_ready_o,
-      .encoded_tx_valid_i,
-      .encoded_tx_hdr_i,
-      .encoded_tx_data_i,
+      .encoded_i,
       .encoder_overrun_o(overrun),
       .memory_dry_o     (dry),
-      .line_tx_valid_o,
-      .line_tx_hdr_o,
-      .line_tx_data_o
+      .line_o
   );
 
   assign memory_o = memory;

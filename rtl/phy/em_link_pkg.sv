@@ -9,6 +9,12 @@ package em_link_pkg;
     logic [1:0]             header;
   } block_t;
 
+  /// The block of a cycle, if the cycle has one: on a line, or between shims and a frame's coder.
+  typedef struct packed {
+    logic   valid;
+    block_t block;
+  } line_slot_t;
+
   typedef enum logic [1:0] {
     EndSound,    // every check holds
     EndRefused,  // every check holds, but an opcode, a length or a reserved bit is not known

@@ -14,18 +14,14 @@ module em_phy
     input logic rx_rst_ni,
 
     // In the receiver's clock.
-    input  logic        line_rx_valid_i,
-    input  logic [ 1:0] line_rx_hdr_i,
-    input  logic [63:0] line_rx_data_i,
+    input  line_slot_t  line_i,
     input  logic        signal_i,
     input  logic        fail_i,
     input  logic        allow_i,
     output logic        up_o,
     output rx_events_t  events_o,
     output rx_memory_t  memory_o,
-    output logic        encoded_rx_valid_o,
-    output logic [ 1:0] encoded_rx_hdr_o,
-    output logic [63:0] encoded_rx_data_o,
+    output line_slot_t  encoded_o,
 
     // In the transmitter's clock.
     input  logic        slot_i,
@@ -33,14 +29,10 @@ module em_phy
     input  tx_memory_t  memory_i,
     output logic        memory_ready_o,
     output logic        encoder_ready_o,
-    input  logic        encoded_tx_valid_i,
-    input  logic [ 1:0] encoded_tx_hdr_i,
-    input  logic [63:0] encoded_tx_data_i,
+    input  line_slot_t  encoded_i,
     output logic        encoder_overrun_o,
     output logic        memory_dry_o,
-    output logic        line_tx_valid_o,
-    output logic [ 1:0] line_tx_hdr_o,
-    output logic [63:0] line_tx_data_o
+    output line_slot_t  line_o
 );
 
   /// As after the reset of either side.
@@ -53,20 +45,20 @@ module em_phy
       .Scrambled(Scrambled),
       .FewStages(FewStages)
   ) u_rx (
-      .clk_i       (rx_clk_i),
-      .rst_ni      (rx_rst_ni),
-      .line_valid_i(line_rx_valid_i),
-      .line_hdr_i  (line_rx_hdr_i),
-      .line_data_i (line_rx_data_i),
+      .clk_i             (rx_clk_i),
+      .rst_ni            (rx_rst_ni),
+      .line_valid_i      (line_i.valid),
+      .line_hdr_i        (line_i.block.header),
+      .line_data_i       (line_i.block.payload),
       .signal_i,
       .fail_i,
       .allow_i,
-      .state_o     (rx_state),
+      .state_o           (rx_state),
       .events_o,
       .memory_o,
-      .encoded_rx_valid_o,
-      .encoded_rx_hdr_o,
-      .encoded_rx_data_o
+      .encoded_rx_valid_o(encoded_o.valid),
+      .encoded_rx_hdr_o  (encoded_o.block.header),
+      .encoded_rx_data_o (encoded_o.block.payload)
   );
 
   assign up_o = rx_state.up;
@@ -102,22 +94,22 @@ module em_phy
       .Scrambled(Scrambled),
       .FewStages(FewStages)
   ) u_tx (
-      .clk_i       (tx_clk_i),
-      .rst_ni      (tx_rst_ni),
+      .clk_i             (tx_clk_i),
+      .rst_ni            (tx_rst_ni),
       .slot_i,
       .strict_i,
-      .state_i     (tx_state_q),
+      .state_i           (tx_state_q),
       .memory_i,
       .memory_ready_o,
       .encoder_ready_o,
-      .encoded_tx_valid_i,
-      .encoded_tx_hdr_i,
-      .encoded_tx_data_i,
+      .encoded_tx_valid_i(encoded_i.valid),
+      .encoded_tx_hdr_i  (encoded_i.block.header),
+      .encoded_tx_data_i (encoded_i.block.payload),
       .encoder_overrun_o,
       .memory_dry_o,
-      .line_valid_o(line_tx_valid_o),
-      .line_hdr_o  (line_tx_hdr_o),
-      .line_data_o (line_tx_data_o)
+      .line_valid_o      (line_o.valid),
+      .line_hdr_o        (line_o.block.header),
+      .line_data_o       (line_o.block.payload)
   );
 
 endmodule

@@ -21,34 +21,20 @@ module em_switch_downlink
     input logic rst_ni,
     input logic up_i,
 
-    /// By source, and the port that each is for.
-    input  logic   [Ports-1:0]     chunk_valid_i,
-    input  logic   [Ports-1:0]     chunk_first_i,
-    input  logic   [Ports-1:0]     chunk_last_i,
-    input  logic   [PortWidth-1:0] chunk_port_i[Ports],
-    input  block_t [Ports-1:0]     chunk_block_i,
-    output logic   [Ports-1:0]     chunk_refused_o,
-    input  logic   [Ports-1:0]     status_valid_i,
-    input  logic   [PortWidth-1:0] status_port_i[Ports],
-    input  block_t [Ports-1:0]     status_block_i,
-    output logic   [Ports-1:0]     status_refused_o,
+    // By source, for any port.
+    input  routed_chunk_t              chunk_i[Ports],
+    output logic           [Ports-1:0] chunk_refused_o,
+    input  routed_status_t             status_i[Ports],
+    output logic           [Ports-1:0] status_refused_o,
 
-    // What is granted to the node of this port.
-    input  logic                      grant_valid_i,
-    input  logic [PortWidth-1:0]      grant_destination_i,
-    input  logic                      grant_response_i,
-    input  logic                      grant_first_i,
-    input  id_t                       grant_id_i,
-    input  logic [GrantBytesBits-1:0] grant_bytes_i,
-    input  left_t                     grant_delay_i,
+    /// What is granted to the node of this port.
+    input  decision_t grant_i,
     /// The request that it is the first grant of, if it is one's.
-    input  held_t                     held_i,
-    output logic                      grant_room_o,
+    input  held_t     held_i,
+    output logic      grant_room_o,
 
-    input  logic                 notice_valid_i,
-    input  logic [PortWidth-1:0] notice_peer_i,
-    input  logic                 notice_joined_i,
-    output logic                 notice_ready_o,
+    input  notice_t notice_i,
+    output logic    notice_ready_o,
 
     output tx_memory_t memory_o,
     input  logic       memory_ready_i,
@@ -64,22 +50,23 @@ module em_switch_downlink
   logic [7:0] sub_type, grant_crc, notice_crc;
   logic [ContentBits-1:0] content;
   word_t grant_word, notice_word;
-  logic [Ports-1:0] chunk_here, status_here;
+  logic [Ports-1:0] chunk_here, chunk_first, chunk_last, status_here;
+  block_t [Ports-1:0] chunk_block, status_block;
 
   // The node is at the same place in every request.
-  assign releases = grant_response_i && grant_first_i;
+  assign releases = grant_i.response && grant_i.first;
   always_comb begin
     request       = held_i.ms;
-    request.node  = node_t'(grant_destination_i);
+    request.node  = node_t'(PortWidth'(grant_i.destination));
     grant         = '0;
-    grant.response = grant_response_i;
-    grant.node    = node_t'(grant_destination_i);
-    grant.id      = grant_id_i;
-    grant.bytes   = grant_bytes_i;
+    grant.response = grant_i.response;
+    grant.node    = node_t'(PortWidth'(grant_i.destination));
+    grant.id      = grant_i.id;
+    grant.bytes   = grant_i.bytes;
     notice        = '0;
     notice.opcode = OpPeer;
-    notice.node   = node_t'(notice_peer_i);
-    notice.code   = notice_joined_i ? StatusOk : StatusLinkDisabled;
+    notice.node   = node_t'(PortWidth'(notice_i.peer));
+    notice.code   = notice_i.joined ? StatusOk : StatusLinkDisabled;
   end
   assign sub_type = releases ? SubStart : SubGrant;
   assign content  = releases ? request : grant;
@@ -108,8 +95,12 @@ module em_switch_downlink
   };
 
   for (genvar s = 0; s < Ports; s++) begin : gen_sources
-    assign chunk_here[s]  = chunk_valid_i[s] && chunk_port_i[s] == Port;
-    assign status_here[s] = status_valid_i[s] && status_port_i[s] == Port;
+    assign chunk_here[s]   = chunk_i[s].valid && PortWidth'(chunk_i[s].port) == Port;
+    assign chunk_first[s]  = chunk_i[s].first;
+    assign chunk_last[s]   = chunk_i[s].last;
+    assign chunk_block[s]  = chunk_i[s].block;
+    assign status_here[s]  = status_i[s].valid && PortWidth'(status_i[s].port) == Port;
+    assign status_block[s] = status_i[s].block;
   end
 
   em_switch_egress #(
@@ -124,24 +115,24 @@ module em_switch_downlink
       .clk_i,
       .rst_ni,
       .up_i,
-      .chunk_valid_i (chunk_here),
-      .chunk_first_i,
-      .chunk_last_i,
-      .chunk_block_i,
+      .chunk_valid_i   (chunk_here),
+      .chunk_first_i   (chunk_first),
+      .chunk_last_i    (chunk_last),
+      .chunk_block_i   (chunk_block),
       .chunk_refused_o,
-      .status_valid_i(status_here),
-      .status_block_i,
+      .status_valid_i  (status_here),
+      .status_block_i  (status_block),
       .status_refused_o,
-      .grant_valid_i,
-      .grant_i       (grant_word),
-      .grant_delay_i,
+      .grant_valid_i   (grant_i.valid),
+      .grant_i         (grant_word),
+      .grant_delay_i   (grant_i.delay),
       .grant_room_o,
-      .notice_valid_i,
+      .notice_valid_i  (notice_i.valid),
       .notice_ready_o,
-      .notice_i      (notice_word),
+      .notice_i        (notice_word),
       .memory_o,
       .memory_ready_i,
-      .charge_o      (control)
+      .charge_o        (control)
   );
 
   assign charge_o = charge_t'(control) + charge_t'(frame_i);

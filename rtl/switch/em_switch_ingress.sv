@@ -31,35 +31,23 @@ module em_switch_ingress
     input  logic                      allowed_i,
     output logic                      skip_o,
 
-    // Chunks: a block to a port, which may refuse the first.
-    output logic                 chunk_valid_o,
-    output logic                 chunk_first_o,
-    output logic                 chunk_last_o,
-    output logic [PortWidth-1:0] chunk_port_o,
-    output block_t               chunk_block_o,
-    input  logic                 chunk_refused_i,
+    /// The port may refuse the first block of a chunk.
+    output routed_chunk_t chunk_o,
+    input  logic          chunk_refused_i,
 
     // Scheduler.
-    output logic                 notify_valid_o,
-    output logic                 notify_response_o,
-    output logic [PortWidth-1:0] notify_peer_o,
-    output bytes_t               notify_bytes_o,
-    output id_t                  notify_id_o,
-    output held_t                notify_held_o,
-    input  logic                 notify_refused_i,
+    output ask_t    ask_o,
+    input  logic    ask_refused_i,
+    /// The request that is asked for.
+    output held_t   held_o,
     /// Control blocks that came.
-    output charge_t              charge_o,
+    output charge_t charge_o,
 
-    // Statuses, with the node rewritten.
-    output logic                 status_valid_o,
-    output logic [PortWidth-1:0] status_port_o,
-    output block_t               status_block_o,
-    input  logic                 status_refused_i,
+    /// With the node rewritten.
+    output routed_status_t status_o,
+    input  logic           status_refused_i,
 
-    /// The node has given up what it had with a peer.
-    output logic                 heard_valid_o,
-    output logic [PortWidth-1:0] heard_peer_o,
-
+    output heard_t  heard_o,
     output events_t events_o
 );
 
@@ -70,6 +58,9 @@ module em_switch_ingress
   } state_e;
 
   state_e state_q, state_d;
+  logic chunk_valid, chunk_first, chunk_last, demanded;
+  logic [PortWidth-1:0] chunk_port;
+  block_t chunk_block;
   logic [PortWidth-1:0] to_q;
   control_t control;
   logic up, up_q, ends, sound;
@@ -105,33 +96,40 @@ module em_switch_ingress
   assign given_up    = state_q != StateBetween && (chunk_ends && !chunk_sound || !up);
 
   always_comb begin
-    chunk_valid_o = 1'b0;
-    chunk_block_o = item_i.block;
-    chunk_last_o  = 1'b0;
-    chunk_port_o  = to_q;
+    chunk_valid = 1'b0;
+    chunk_block = item_i.block;
+    chunk_last  = 1'b0;
+    chunk_port  = to_q;
     state_d       = state_q;
     unique case (state_q)
       StateForward: begin
-        chunk_valid_o = valid_i && up && item_i.kind == KindChunk;
+        chunk_valid = valid_i && up && item_i.kind == KindChunk;
         if (given_up) begin
-          {chunk_valid_o, chunk_last_o, chunk_block_o} = {1'b1, 1'b1, Abort};
+          {chunk_valid, chunk_last, chunk_block} = {1'b1, 1'b1, Abort};
         end else if (chunk_ends) begin
-          chunk_last_o = 1'b1;
-          if (!allowed_i) chunk_block_o = Abort;
+          chunk_last = 1'b1;
+          if (!allowed_i) chunk_block = Abort;
         end
         // If that port fails, no lane of it takes the rest.
-        if (chunk_last_o) state_d = StateBetween;
+        if (chunk_last) state_d = StateBetween;
       end
       StateDrop: if (chunk_ends || !up) state_d = StateBetween;
       default: begin
-        chunk_port_o  = next_destination_i;
-        chunk_valid_o = begins && next_valid_i;
+        chunk_port  = next_destination_i;
+        chunk_valid = begins && next_valid_i;
         if (begins) state_d = (next_valid_i && !chunk_refused_i) ? StateForward : StateDrop;
       end
     endcase
   end
 
-  assign chunk_first_o = chunk_valid_o && state_q == StateBetween;
+  assign chunk_first = chunk_valid && state_q == StateBetween;
+  assign chunk_o     = '{
+      valid: chunk_valid,
+      first: chunk_first,
+      last: chunk_last,
+      port: node_t'(chunk_port),
+      block: chunk_block
+  };
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
@@ -144,7 +142,7 @@ module em_switch_ingress
   end
 
   always_ff @(posedge clk_i) begin
-    if (chunk_first_o) to_q <= next_destination_i;
+    if (chunk_first) to_q <= next_destination_i;
     if (begins) begin
       acknowledged_q <= control.content[3:0] == OpAcknowledgedWrite;
       tail_q <= (control.content[3:0] == OpReadResponse) ? response.tail : write.tail;
@@ -198,18 +196,21 @@ module em_switch_ingress
     return (NodeBits + 1)'(node) < (NodeBits + 1)'(Ports) && peers[PortWidth'(node)];
   endfunction
 
-  assign notify_valid_o    = asks && is_peer(asked_node, joined_i);
-  assign notify_response_o = is_request;
-  assign notify_peer_o     = PortWidth'(asked_node);
-  assign notify_bytes_o    = is_request ? request_bytes : bytes_of(notification.length);
-  assign notify_id_o       = is_request ? request.id : notification.id;
-  assign notify_held_o     = '{
+  assign demanded = asks && is_peer(asked_node, joined_i);
+  assign ask_o    = '{
+      valid: demanded,
+      response: is_request,
+      peer: node_t'(PortWidth'(asked_node)),
+      bytes: is_request ? request_bytes : bytes_of(notification.length),
+      id: is_request ? request.id : notification.id
+  };
+  assign held_o   = '{
       md_count: md_count_q,
       mt: item_i.block.payload,
       md: md_q,
       ms: ms_q
   };
-  assign charge_o          = !asks ? '0 : is_request ? charge_t'(md_count_q) + charge_t'(2)
+  assign charge_o = !asks ? '0 : is_request ? charge_t'(md_count_q) + charge_t'(2)
                              : charge_t'(1);
 
   // --- Statuses.
@@ -246,13 +247,16 @@ module em_switch_ingress
       .crc_o     (status_crc)
   );
 
-  assign status_valid_o = passes || answers;
-  assign status_port_o  = answers ? Port : PortWidth'(status.node);
-  assign status_block_o = '{payload: {status_crc, sent, SubSingle, BlockEdm}, header: SyncControl};
-
-  assign heard_valid_o = from_peer && status.code == StatusLinkDisabled &&
-                         (NodeBits + 1)'(status.node) < (NodeBits + 1)'(Ports);
-  assign heard_peer_o  = PortWidth'(status.node);
+  assign status_o = '{
+      valid: passes || answers,
+      port: answers ? node_t'(Port) : node_t'(PortWidth'(status.node)),
+      block: '{payload: {status_crc, sent, SubSingle, BlockEdm}, header: SyncControl}
+  };
+  assign heard_o  = '{
+      valid: from_peer && status.code == StatusLinkDisabled &&
+             (NodeBits + 1)'(status.node) < (NodeBits + 1)'(Ports),
+      peer: node_t'(PortWidth'(status.node))
+  };
 
   // --- What goes wrong.
 
@@ -260,11 +264,11 @@ module em_switch_ingress
     events_o                    = '0;
     events_o.chunk_astray       = chunk_sound && !(state_q == StateForward && allowed_i);
     events_o.chunk_aborted      = given_up;
-    events_o.chunk_overflow     = chunk_first_o && chunk_refused_i;
-    events_o.demand_refused     = asks && (!notify_valid_o || notify_refused_i);
+    events_o.chunk_overflow     = chunk_first && chunk_refused_i;
+    events_o.demand_refused     = asks && (!demanded || ask_refused_i);
     events_o.message_unexpected = ends && item_i.ending == EndRefused || unused_gone ||
                                   sound && item_i.kind == KindOther;
-    events_o.status_dropped     = status_valid_o && status_refused_i;
+    events_o.status_dropped     = status_o.valid && status_refused_i;
     events_o.failed             = up_q && !up;
   end
 

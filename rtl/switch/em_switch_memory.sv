@@ -64,29 +64,21 @@ module em_switch_memory
   // By port.
   logic [Ports-1:0] port_up, item_valid, circuit_room, emit_room;
   item_t item[Ports];
-  logic [Ports-1:0] joined[Ports], heard_valid;
-  port_t heard_peer[Ports];
-  logic [Ports-1:0] notice_valid, notice_ready, notice_joined;
-  port_t notice_peer[Ports];
-  logic [Ports-1:0] notify_valid, notify_response, notify_refused;
-  port_t notify_peer[Ports];
-  bytes_t notify_bytes[Ports];
-  logic [IdBits-1:0] notify_id[Ports];
+  logic [Ports-1:0] joined[Ports], notice_ready;
+  heard_t heard[Ports];
+  notice_t notice[Ports];
+  ask_t ask[Ports];
+  logic [Ports-1:0] ask_refused;
   charge_t uplink[Ports], downlink[Ports];
   held_t held[Ports];
 
   // Chunks and statuses, by source and by the port that they leave by.
-  logic [Ports-1:0] chunk_valid, chunk_first, chunk_last, status_valid;
-  port_t chunk_port[Ports], status_port[Ports];
-  block_t [Ports-1:0] chunk_block, status_block;
+  routed_chunk_t chunk[Ports];
+  routed_status_t status[Ports];
   logic [Ports-1:0] chunk_refused[Ports], status_refused[Ports];
 
-  // Grants by source, a cycle before they leave.
-  logic [Ports-1:0] grant_valid, grant_response, grant_first;
-  port_t grant_destination[Ports], asked_source[Ports];
-  logic [IdBits-1:0] grant_id[Ports];
-  bytes_t grant_bytes[Ports];
-  left_t grant_delay[Ports];
+  decision_t decision[Ports];
+  port_t asked_source[Ports];
   logic [Ports-1:0] released;
 
   for (genvar p = 0; p < Ports; p++) begin : gen_ports
@@ -110,38 +102,25 @@ module em_switch_memory
     ) u_uplink (
         .clk_i,
         .rst_ni,
-        .port_up_i         (port_up),
-        .joined_i          (joined[p]),
-        .valid_i           (item_valid[p]),
-        .item_i            (item[p]),
-        .grant_valid_i     (grant_valid[p]),
-        .grant_destination_i(grant_destination[p]),
-        .grant_bytes_i     (grant_bytes[p][GrantBytesBits-1:0]),
-        .circuit_room_o    (circuit_room[p]),
-        .asked_source_i    (asked_source[p]),
-        .held_o            (held[p]),
-        .release_i         (released[p]),
-        .chunk_valid_o     (chunk_valid[p]),
-        .chunk_first_o     (chunk_first[p]),
-        .chunk_last_o      (chunk_last[p]),
-        .chunk_port_o      (chunk_port[p]),
-        .chunk_block_o     (chunk_block[p]),
-        .chunk_refused_i   (chunk_refused[chunk_port[p]][p]),
-        .notify_valid_o    (notify_valid[p]),
-        .notify_response_o (notify_response[p]),
-        .notify_peer_o     (notify_peer[p]),
-        .notify_bytes_o    (notify_bytes[p]),
-        .notify_id_o       (notify_id[p]),
-        .notify_refused_i  (notify_refused[p]),
-        .frame_i           (frame_up_i[p]),
-        .charge_o          (uplink[p]),
-        .status_valid_o    (status_valid[p]),
-        .status_port_o     (status_port[p]),
-        .status_block_o    (status_block[p]),
-        .status_refused_i  (status_refused[status_port[p]][p]),
-        .heard_valid_o     (heard_valid[p]),
-        .heard_peer_o      (heard_peer[p]),
-        .events_o          (events_o[p])
+        .port_up_i       (port_up),
+        .joined_i        (joined[p]),
+        .valid_i         (item_valid[p]),
+        .item_i          (item[p]),
+        .grant_i         (decision[p]),
+        .circuit_room_o  (circuit_room[p]),
+        .asked_source_i  (asked_source[p]),
+        .held_o          (held[p]),
+        .release_i       (released[p]),
+        .chunk_o         (chunk[p]),
+        .chunk_refused_i (chunk_refused[port_t'(chunk[p].port)][p]),
+        .ask_o           (ask[p]),
+        .ask_refused_i   (ask_refused[p]),
+        .frame_i         (frame_up_i[p]),
+        .charge_o        (uplink[p]),
+        .status_o        (status[p]),
+        .status_refused_i(status_refused[port_t'(status[p].port)][p]),
+        .heard_o         (heard[p]),
+        .events_o        (events_o[p])
     );
 
     em_switch_downlink #(
@@ -156,42 +135,28 @@ module em_switch_memory
     ) u_downlink (
         .clk_i,
         .rst_ni,
-        .up_i               (port_up[p]),
-        .chunk_valid_i      (chunk_valid),
-        .chunk_first_i      (chunk_first),
-        .chunk_last_i       (chunk_last),
-        .chunk_port_i       (chunk_port),
-        .chunk_block_i      (chunk_block),
-        .chunk_refused_o    (chunk_refused[p]),
-        .status_valid_i     (status_valid),
-        .status_port_i      (status_port),
-        .status_block_i     (status_block),
-        .status_refused_o   (status_refused[p]),
-        .grant_valid_i      (grant_valid[p]),
-        .grant_destination_i(grant_destination[p]),
-        .grant_response_i   (grant_response[p]),
-        .grant_first_i      (grant_first[p]),
-        .grant_id_i         (grant_id[p]),
-        .grant_bytes_i      (grant_bytes[p][GrantBytesBits-1:0]),
-        .grant_delay_i      (grant_delay[p]),
-        .held_i             (held[grant_destination[p]]),
-        .grant_room_o       (emit_room[p]),
-        .notice_valid_i     (notice_valid[p]),
-        .notice_peer_i      (notice_peer[p]),
-        .notice_joined_i    (notice_joined[p]),
-        .notice_ready_o     (notice_ready[p]),
-        .memory_o           (memory_o[p]),
-        .memory_ready_i     (memory_ready_i[p]),
-        .frame_i            (frame_down_i[p]),
-        .charge_o           (downlink[p])
+        .up_i            (port_up[p]),
+        .chunk_i         (chunk),
+        .chunk_refused_o (chunk_refused[p]),
+        .status_i        (status),
+        .status_refused_o(status_refused[p]),
+        .grant_i         (decision[p]),
+        .held_i          (held[port_t'(decision[p].destination)]),
+        .grant_room_o    (emit_room[p]),
+        .notice_i        (notice[p]),
+        .notice_ready_o  (notice_ready[p]),
+        .memory_o        (memory_o[p]),
+        .memory_ready_i  (memory_ready_i[p]),
+        .frame_i         (frame_down_i[p]),
+        .charge_o        (downlink[p])
     );
 
     // The request of this compute node that is released now, by the memory node that is granted.
     always_comb begin
       released[p] = 1'b0;
       for (int unsigned s = 0; s < Ports; s++) begin
-        released[p] |= grant_valid[s] && grant_response[s] && grant_first[s] &&
-                       grant_destination[s] == port_t'(p);
+        released[p] |= decision[s].valid && decision[s].response && decision[s].first &&
+                       decision[s].destination == node_t'(p);
       end
     end
   end
@@ -203,17 +168,37 @@ module em_switch_memory
   ) u_pairs (
       .clk_i,
       .rst_ni,
-      .port_up_i      (port_up),
-      .heard_valid_i  (heard_valid),
-      .heard_peer_i   (heard_peer),
-      .joined_o       (joined),
-      .notice_valid_o (notice_valid),
-      .notice_peer_o  (notice_peer),
-      .notice_joined_o(notice_joined),
-      .notice_ready_i (notice_ready)
+      .port_up_i     (port_up),
+      .heard_i       (heard),
+      .joined_o      (joined),
+      .notice_o      (notice),
+      .notice_ready_i(notice_ready)
   );
 
+  // The scheduler has its ports field by field.
+  logic [Ports-1:0] notify_valid, notify_response, grant_valid, grant_response, grant_first;
   logic [Ports-1:0] unused_last;
+  port_t notify_peer[Ports], grant_destination[Ports];
+  bytes_t notify_bytes[Ports], grant_bytes[Ports];
+  logic [IdBits-1:0] notify_id[Ports], grant_id[Ports];
+  left_t grant_delay[Ports];
+
+  for (genvar p = 0; p < Ports; p++) begin : gen_scheduled
+    assign notify_valid[p]    = ask[p].valid;
+    assign notify_response[p] = ask[p].response;
+    assign notify_peer[p]     = port_t'(ask[p].peer);
+    assign notify_bytes[p]    = ask[p].bytes;
+    assign notify_id[p]       = ask[p].id;
+    assign decision[p]        = '{
+        valid: grant_valid[p],
+        response: grant_response[p],
+        first: grant_first[p],
+        destination: node_t'(grant_destination[p]),
+        id: grant_id[p],
+        bytes: grant_bytes[p][GrantBytesBits-1:0],
+        delay: grant_delay[p]
+    };
+  end
 
   em_scheduler #(
       .Ports              (Ports),
@@ -238,7 +223,7 @@ module em_switch_memory
       .notify_peer_i      (notify_peer),
       .notify_bytes_i     (notify_bytes),
       .notify_tag_i       (notify_id),
-      .notify_refused_o   (notify_refused),
+      .notify_refused_o   (ask_refused),
       .uplink_blocks_i    (uplink),
       .downlink_blocks_i  (downlink),
       .asked_source_o     (asked_source),

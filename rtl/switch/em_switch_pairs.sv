@@ -3,7 +3,10 @@
 /// A pair parts when one of its ports fails. It joins when both are in service, but not before the
 /// other node has said that it heard of the parting (rule R7 of docs/internals/edm-faults.md): what
 /// it sent until then may still be on its uplink. A port that fails has nothing to answer.
-module em_switch_pairs #(
+module em_switch_pairs
+  import em_pkg::node_t;
+  import em_switch_pkg::*;
+#(
     parameter int unsigned Ports = 8,
     localparam int unsigned PortWidth = $clog2(Ports)
 ) (
@@ -11,18 +14,14 @@ module em_switch_pairs #(
     input logic rst_ni,
 
     input logic [Ports-1:0] port_up_i,
-    /// A node has given up what it had with a peer.
-    input logic [Ports-1:0] heard_valid_i,
-    input logic [PortWidth-1:0] heard_peer_i[Ports],
+    input heard_t heard_i[Ports],
 
     /// By node and peer: they exchange messages.
     output logic [Ports-1:0] joined_o[Ports],
 
     /// By node: its peer is joined or gone, a word a time.
-    output logic [Ports-1:0]     notice_valid_o,
-    output logic [PortWidth-1:0] notice_peer_o[Ports],
-    output logic [Ports-1:0]     notice_joined_o,
-    input  logic [Ports-1:0]     notice_ready_i
+    output notice_t          notice_o[Ports],
+    input  logic [Ports-1:0] notice_ready_i
 );
 
   // By node and peer: it has not said yet that it heard of their parting.
@@ -36,8 +35,8 @@ module em_switch_pairs #(
 
     for (genvar p = 0; p < Ports; p++) begin : gen_peers
       logic parts, heard;
-      assign parts = was_joined_q[n][p] && !port_up_i[p];
-      assign heard = heard_valid_i[n] && heard_peer_i[n] == PortWidth'(p);
+      assign parts           = was_joined_q[n][p] && !port_up_i[p];
+      assign heard           = heard_i[n].valid && PortWidth'(heard_i[n].peer) == PortWidth'(p);
       assign unheard_d[n][p] = port_up_i[n] && (parts || unheard_q[n][p] && !heard);
       assign column[p]       = unheard_d[p][n];
     end
@@ -51,15 +50,15 @@ module em_switch_pairs #(
         .request_i(waits),
         .grant_o  (told)
     );
-    assign notice_valid_o[n]  = waits != '0;
-    assign notice_joined_o[n] = (told & tell_joined_q[n]) != '0;
-    assign told_joined        = notice_ready_i[n] ? told & tell_joined_q[n] : '0;
-    assign told_gone          = notice_ready_i[n] ? told & ~tell_joined_q[n] : '0;
+    assign told_joined = notice_ready_i[n] ? told & tell_joined_q[n] : '0;
+    assign told_gone   = notice_ready_i[n] ? told & ~tell_joined_q[n] : '0;
 
     always_comb begin
-      notice_peer_o[n] = '0;
+      notice_o[n]        = '0;
+      notice_o[n].valid  = waits != '0;
+      notice_o[n].joined = (told & tell_joined_q[n]) != '0;
       for (int unsigned p = 0; p < Ports; p++) begin
-        if (told[p]) notice_peer_o[n] |= PortWidth'(p);
+        if (told[p]) notice_o[n].peer |= node_t'(p);
       end
     end
 

@@ -43,6 +43,57 @@ package em_switch_pkg;
     held_t                  held;
   } word_t;
 
+  // What passes between the parts of a port, and between ports. A port's number is its node's.
+
+  /// A block of a chunk, on its way from its source to the port that it leaves by.
+  typedef struct packed {
+    logic   valid;
+    logic   first;
+    logic   last;
+    node_t  port;
+    block_t block;
+  } routed_chunk_t;
+
+  /// A status, which is one block.
+  typedef struct packed {
+    logic   valid;
+    node_t  port;
+    block_t block;
+  } routed_status_t;
+
+  /// What a node asks the scheduler for: a notification, or a request, whose response is granted.
+  typedef struct packed {
+    logic                 valid;
+    logic                 response;
+    node_t                peer;
+    em_sched_pkg::bytes_t bytes;
+    id_t                  id;
+  } ask_t;
+
+  /// A grant of the scheduler, a cycle before it leaves.
+  typedef struct packed {
+    logic                      valid;
+    logic                      response;
+    logic                      first;
+    node_t                     destination;
+    id_t                       id;
+    logic [GrantBytesBits-1:0] bytes;
+    em_sched_pkg::left_t       delay;
+  } decision_t;
+
+  /// The node has given up what it had with a peer.
+  typedef struct packed {
+    logic  valid;
+    node_t peer;
+  } heard_t;
+
+  /// Word for a node: its peer is joined, or gone.
+  typedef struct packed {
+    logic  valid;
+    logic  joined;
+    node_t peer;
+  } notice_t;
+
   /// The opcode of a status that answers no message.
   localparam logic [3:0] OpPeer = 4'd0;
 

@@ -3,7 +3,6 @@
 module em_switch_uplink
   import em_pkg::*;
   import em_link_pkg::*;
-  import em_sched_pkg::bytes_t;
   import em_sched_pkg::charge_t;
   import em_switch_pkg::*;
 #(
@@ -21,11 +20,9 @@ module em_switch_uplink
     input logic  valid_i,
     input item_t item_i,
 
-    // Grants of this port as a source.
-    input  logic                      grant_valid_i,
-    input  logic [PortWidth-1:0]      grant_destination_i,
-    input  logic [GrantBytesBits-1:0] grant_bytes_i,
-    output logic                      circuit_room_o,
+    /// What this port is granted as a source.
+    input  decision_t grant_i,
+    output logic      circuit_room_o,
 
     /// Requests of this port as a compute node: the source that may be granted, and the request
     /// that is released in the next cycle.
@@ -33,40 +30,28 @@ module em_switch_uplink
     output held_t                held_o,
     input  logic                 release_i,
 
-    // Chunks: a block to a port, which may refuse the first.
-    output logic                 chunk_valid_o,
-    output logic                 chunk_first_o,
-    output logic                 chunk_last_o,
-    output logic [PortWidth-1:0] chunk_port_o,
-    output block_t               chunk_block_o,
-    input  logic                 chunk_refused_i,
+    /// The port may refuse the first block of a chunk.
+    output routed_chunk_t chunk_o,
+    input  logic          chunk_refused_i,
 
     // Scheduler.
-    output logic                 notify_valid_o,
-    output logic                 notify_response_o,
-    output logic [PortWidth-1:0] notify_peer_o,
-    output bytes_t               notify_bytes_o,
-    output id_t                  notify_id_o,
-    input  logic                 notify_refused_i,
+    output ask_t    ask_o,
+    input  logic    ask_refused_i,
     /// A block of an Ethernet frame passed.
-    input  logic                 frame_i,
-    output charge_t              charge_o,
+    input  logic    frame_i,
+    output charge_t charge_o,
 
-    output logic                 status_valid_o,
-    output logic [PortWidth-1:0] status_port_o,
-    output block_t               status_block_o,
-    input  logic                 status_refused_i,
+    output routed_status_t status_o,
+    input  logic           status_refused_i,
 
-    output logic                 heard_valid_o,
-    output logic [PortWidth-1:0] heard_peer_o,
-
+    output heard_t  heard_o,
     output events_t events_o
 );
 
   logic next_valid, used, allowed, skipped;
   logic [PortWidth-1:0] next_destination;
   logic [GrantBytesBits-1:0] used_bytes;
-  held_t notify_held;
+  held_t asked_held;
   charge_t control;
 
   em_switch_ingress #(
@@ -85,26 +70,15 @@ module em_switch_uplink
       .use_bytes_o       (used_bytes),
       .allowed_i         (allowed),
       .skip_o            (skipped),
-      .chunk_valid_o,
-      .chunk_first_o,
-      .chunk_last_o,
-      .chunk_port_o,
-      .chunk_block_o,
+      .chunk_o,
       .chunk_refused_i,
-      .notify_valid_o,
-      .notify_response_o,
-      .notify_peer_o,
-      .notify_bytes_o,
-      .notify_id_o,
-      .notify_held_o     (notify_held),
-      .notify_refused_i,
+      .ask_o,
+      .ask_refused_i,
+      .held_o            (asked_held),
       .charge_o          (control),
-      .status_valid_o,
-      .status_port_o,
-      .status_block_o,
+      .status_o,
       .status_refused_i,
-      .heard_valid_o,
-      .heard_peer_o,
+      .heard_o,
       .events_o
   );
 
@@ -118,9 +92,9 @@ module em_switch_uplink
       .rst_ni,
       .clear_i           (!port_up_i[Port]),
       .port_up_i,
-      .open_i            (grant_valid_i),
-      .open_destination_i(grant_destination_i),
-      .open_bytes_i      (grant_bytes_i),
+      .open_i            (grant_i.valid),
+      .open_destination_i(PortWidth'(grant_i.destination)),
+      .open_bytes_i      (grant_i.bytes),
       .room_o            (circuit_room_o),
       .next_valid_o      (next_valid),
       .next_destination_o(next_destination),
@@ -137,9 +111,9 @@ module em_switch_uplink
       .clk_i,
       .rst_ni,
       .clear_i      (port_up_i[Port] ? ~port_up_i : '1),
-      .insert_i     (notify_valid_o && notify_response_o && !notify_refused_i),
-      .insert_peer_i(notify_peer_o),
-      .insert_held_i(notify_held),
+      .insert_i     (ask_o.valid && ask_o.response && !ask_refused_i),
+      .insert_peer_i(PortWidth'(ask_o.peer)),
+      .insert_held_i(asked_held),
       .look_peer_i  (asked_source_i),
       .held_o,
       .release_i

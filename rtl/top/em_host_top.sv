@@ -8,6 +8,7 @@ module em_host_top
   import em_pkg::node_t;
   import em_link_pkg::*;
   import em_host_pkg::*;
+  import em_host_ports_pkg::*;
 #(
     // As those of em_host.
     parameter int unsigned Nodes        = 4,
@@ -116,48 +117,33 @@ module em_host_top
   em_axi_pkg::request_t m_axi_request;
   em_axi_pkg::response_t m_axi_response;
 
-  assign m_axi_awvalid_o                               = m_axi_request.write.aw_valid;
-  assign {m_axi_awaddr_o, m_axi_awlen_o}               = m_axi_request.write.aw;
-  assign {m_axi_awsize_o, m_axi_awburst_o}             = em_axi_pkg::BurstKind;
-  assign m_axi_wvalid_o                                = m_axi_request.write.w_valid;
-  assign {m_axi_wdata_o, m_axi_wstrb_o, m_axi_wlast_o} = m_axi_request.write.w;
-  assign m_axi_bready_o                                = m_axi_request.write.b_ready;
-  assign m_axi_arvalid_o                               = m_axi_request.read.ar_valid;
-  assign {m_axi_araddr_o, m_axi_arlen_o}               = m_axi_request.read.ar;
-  assign {m_axi_arsize_o, m_axi_arburst_o}             = em_axi_pkg::BurstKind;
-  assign m_axi_rready_o                                = m_axi_request.read.r_ready;
+  em_axi_flat u_axi_flat (
+      .request_i (m_axi_request),
+      .response_o(m_axi_response),
+      .*
+  );
 
-  assign m_axi_response.write = '{
-      aw_ready: m_axi_awready_i, w_ready: m_axi_wready_i,
-      b_valid: m_axi_bvalid_i, b_resp: m_axi_bresp_i
+  caller_to_host_t caller_request;
+  host_to_caller_t caller_response;
+
+  assign caller_request = '{
+      request_valid: s_axis_request_tvalid_i, request: s_axis_request_tdata_i,
+      write_valid: s_axis_write_tvalid_i, write: s_axis_write_tdata_i,
+      completion_ready: m_axis_completion_tready_i
   };
-  assign m_axi_response.read = '{
-      ar_ready: m_axi_arready_i, r_valid: m_axi_rvalid_i,
-      r: '{data: m_axi_rdata_i, resp: m_axi_rresp_i}
-  };
+  assign s_axis_request_tready_o    = caller_response.request_ready;
+  assign s_axis_write_tready_o      = caller_response.write_ready;
+  assign m_axis_completion_tvalid_o = caller_response.completion_valid;
+  assign m_axis_completion_tdata_o  = caller_response.completion;
 
   em_axi_pkg::lite_request_t s_axil_request;
   em_axi_pkg::lite_response_t s_axil_response;
 
-  assign s_axil_request = '{
-      aw_valid: s_axil_awvalid_i,
-      aw_addr: s_axil_awaddr_i,
-      w_valid: s_axil_wvalid_i,
-      w_data: s_axil_wdata_i,
-      w_strb: s_axil_wstrb_i,
-      b_ready: s_axil_bready_i,
-      ar_valid: s_axil_arvalid_i,
-      ar_addr: s_axil_araddr_i,
-      r_ready: s_axil_rready_i
-  };
-  assign {s_axil_awready_o, s_axil_wready_o, s_axil_bvalid_o, s_axil_bresp_o} = {
-      s_axil_response.aw_ready, s_axil_response.w_ready,
-      s_axil_response.b_valid, s_axil_response.b_resp
-  };
-  assign {s_axil_arready_o, s_axil_rvalid_o, s_axil_rdata_o, s_axil_rresp_o} = {
-      s_axil_response.ar_ready, s_axil_response.r_valid,
-      s_axil_response.r_data, s_axil_response.r_resp
-  };
+  em_axil_flat u_axil_flat (
+      .request_o (s_axil_request),
+      .response_i(s_axil_response),
+      .*
+  );
 
   em_bus_pkg::request_t bus_request;
   em_bus_pkg::response_t bus_response;
@@ -183,7 +169,7 @@ module em_host_top
   node_t own_node;
   logic [30:0] timeout_cycles;
   logic [63:0] memory_bytes;
-  logic [4:0] dropped;
+  dropped_t dropped;
   logic [4:0][3:0] dropped_counts;
 
   em_event_cross #(
@@ -218,30 +204,35 @@ module em_host_top
   logic up, settled, fail, memory_ready;
   rx_memory_t memory_rx;
   tx_memory_t memory_tx;
-  logic encoder_ready, encoded_tx_valid, encoded_rx_valid;
-  logic [1:0] encoded_tx_hdr, encoded_rx_hdr;
-  logic [63:0] encoded_tx_data, encoded_rx_data;
+  logic encoder_ready;
+  line_slot_t line_rx, line_tx, encoded_rx, encoded_tx;
+
+  assign line_rx = '{
+      valid: line_rx_valid_i,
+      block: '{payload: line_rx_data_i, header: line_rx_hdr_i}
+  };
+  assign line_tx_valid_o = line_tx.valid;
+  assign line_tx_hdr_o   = line_tx.block.header;
+  assign line_tx_data_o  = line_tx.block.payload;
 
   em_link #(
       .Scrambled (Scrambled),
       .FewStages (FewStages),
       .SlipBlocks(SlipBlocks)
   ) u_link (
-      .settled_i         (settled),
-      .fail_i            (fail),
-      .up_o              (up),
-      .memory_o          (memory_rx),
-      .encoded_rx_valid_o(encoded_rx_valid),
-      .encoded_rx_hdr_o  (encoded_rx_hdr),
-      .encoded_rx_data_o (encoded_rx_data),
-      .memory_i          (memory_tx),
-      .memory_ready_o    (memory_ready),
-      .encoder_ready_o   (encoder_ready),
-      .encoded_tx_valid_i(encoded_tx_valid),
-      .encoded_tx_hdr_i  (encoded_tx_hdr),
-      .encoded_tx_data_i (encoded_tx_data),
-      .bus_i             (request[1]),
-      .bus_o             (response[1]),
+      .settled_i      (settled),
+      .fail_i         (fail),
+      .up_o           (up),
+      .memory_o       (memory_rx),
+      .line_i         (line_rx),
+      .line_o         (line_tx),
+      .encoded_o      (encoded_rx),
+      .memory_i       (memory_tx),
+      .memory_ready_o (memory_ready),
+      .encoder_ready_o(encoder_ready),
+      .encoded_i      (encoded_tx),
+      .bus_i          (request[1]),
+      .bus_o          (response[1]),
       .*
   );
 
@@ -253,17 +244,17 @@ module em_host_top
       .xgmii_control_i   (xgmii_tx_control_i),
       .xgmii_ready_o     (xgmii_tx_ready_o),
       .encoder_ready_i   (encoder_ready),
-      .encoded_tx_valid_o(encoded_tx_valid),
-      .encoded_tx_hdr_o  (encoded_tx_hdr),
-      .encoded_tx_data_o (encoded_tx_data)
+      .encoded_tx_valid_o(encoded_tx.valid),
+      .encoded_tx_hdr_o  (encoded_tx.block.header),
+      .encoded_tx_data_o (encoded_tx.block.payload)
   );
 
   em_xgmii_dec u_dec (
       .clk_i             (rx_clk_i),
       .rst_ni            (rx_rst_ni),
-      .encoded_rx_valid_i(encoded_rx_valid),
-      .encoded_rx_hdr_i  (encoded_rx_hdr),
-      .encoded_rx_data_i (encoded_rx_data),
+      .encoded_rx_valid_i(encoded_rx.valid),
+      .encoded_rx_hdr_i  (encoded_rx.block.header),
+      .encoded_rx_data_i (encoded_rx.block.payload),
       .xgmii_valid_o     (xgmii_rx_valid_o),
       .xgmii_data_o      (xgmii_rx_data_o),
       .xgmii_control_o   (xgmii_rx_control_o)
@@ -292,6 +283,8 @@ module em_host_top
       .memory_o        (memory_tx),
       .memory_ready_i  (memory_ready),
       .dropped_o       (dropped),
+      .caller_i        (caller_request),
+      .caller_o        (caller_response),
       .m_axi_o         (m_axi_request),
       .m_axi_i         (m_axi_response),
       .*

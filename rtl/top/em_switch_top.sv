@@ -67,25 +67,11 @@ module em_switch_top
   em_axi_pkg::lite_request_t s_axil_request;
   em_axi_pkg::lite_response_t s_axil_response;
 
-  assign s_axil_request = '{
-      aw_valid: s_axil_awvalid_i,
-      aw_addr: s_axil_awaddr_i,
-      w_valid: s_axil_wvalid_i,
-      w_data: s_axil_wdata_i,
-      w_strb: s_axil_wstrb_i,
-      b_ready: s_axil_bready_i,
-      ar_valid: s_axil_arvalid_i,
-      ar_addr: s_axil_araddr_i,
-      r_ready: s_axil_rready_i
-  };
-  assign {s_axil_awready_o, s_axil_wready_o, s_axil_bvalid_o, s_axil_bresp_o} = {
-      s_axil_response.aw_ready, s_axil_response.w_ready,
-      s_axil_response.b_valid, s_axil_response.b_resp
-  };
-  assign {s_axil_arready_o, s_axil_rvalid_o, s_axil_rdata_o, s_axil_rresp_o} = {
-      s_axil_response.ar_ready, s_axil_response.r_valid,
-      s_axil_response.r_data, s_axil_response.r_resp
-  };
+  em_axil_flat u_axil_flat (
+      .request_o (s_axil_request),
+      .response_i(s_axil_response),
+      .*
+  );
 
   em_bus_pkg::request_t bus_request;
   em_bus_pkg::response_t bus_response;
@@ -190,39 +176,41 @@ module em_switch_top
         .l2_events_i(l2_events[p])
     );
 
+    line_slot_t line_rx, line_tx;
+
+    assign line_rx = '{
+        valid: line_rx_valid_i[p],
+        block: '{payload: line_rx_data_i[p], header: line_rx_hdr_i[p]}
+    };
+    assign line_tx_valid_o[p] = line_tx.valid;
+    assign line_tx_hdr_o[p]   = line_tx.block.header;
+    assign line_tx_data_o[p]  = line_tx.block.payload;
+
     em_link #(
         .Scrambled (Scrambled),
         .FewStages (FewStages),
         .SlipBlocks(SlipBlocks)
     ) u_link (
-        .tx_clk_i          (clk_i),
-        .tx_rst_ni         (rst_ni),
-        .rx_clk_i          (rx_clk_i[p]),
-        .rx_rst_ni         (rx_rst_ni[p]),
-        .line_rx_valid_i   (line_rx_valid_i[p]),
-        .line_rx_hdr_i     (line_rx_hdr_i[p]),
-        .line_rx_data_i    (line_rx_data_i[p]),
-        .line_signal_i     (line_signal_i[p]),
-        .line_slip_o       (line_slip_o[p]),
-        .line_tx_slot_i    (line_tx_slot_i[p]),
-        .line_tx_valid_o   (line_tx_valid_o[p]),
-        .line_tx_hdr_o     (line_tx_hdr_o[p]),
-        .line_tx_data_o    (line_tx_data_o[p]),
-        .settled_i         (1'b1),
-        .fail_i            (1'b0),
-        .up_o              (up[p]),
-        .memory_o          (memory_rx[p]),
-        .encoded_rx_valid_o(encoded_rx_valid[p]),
-        .encoded_rx_hdr_o  (encoded_rx[p].header),
-        .encoded_rx_data_o (encoded_rx[p].payload),
-        .memory_i          (memory_tx[p]),
-        .memory_ready_o    (memory_ready[p]),
-        .encoder_ready_o   (encoder_ready[p]),
-        .encoded_tx_valid_i(encoded_tx_valid[p]),
-        .encoded_tx_hdr_i  (encoded_tx[p].header),
-        .encoded_tx_data_i (encoded_tx[p].payload),
-        .bus_i             (port_request[1]),
-        .bus_o             (port_response[1])
+        .tx_clk_i       (clk_i),
+        .tx_rst_ni      (rst_ni),
+        .rx_clk_i       (rx_clk_i[p]),
+        .rx_rst_ni      (rx_rst_ni[p]),
+        .line_i         (line_rx),
+        .line_signal_i  (line_signal_i[p]),
+        .line_slip_o    (line_slip_o[p]),
+        .line_tx_slot_i (line_tx_slot_i[p]),
+        .line_o         (line_tx),
+        .settled_i      (1'b1),
+        .fail_i         (1'b0),
+        .up_o           (up[p]),
+        .memory_o       (memory_rx[p]),
+        .encoded_o      ({encoded_rx_valid[p], encoded_rx[p]}),
+        .memory_i       (memory_tx[p]),
+        .memory_ready_o (memory_ready[p]),
+        .encoder_ready_o(encoder_ready[p]),
+        .encoded_i      ({encoded_tx_valid[p], encoded_tx[p]}),
+        .bus_i          (port_request[1]),
+        .bus_o          (port_response[1])
     );
   end
 

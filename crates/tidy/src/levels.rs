@@ -13,12 +13,14 @@ pub type Edges = (&'static str, &'static [&'static str], &'static [&'static str]
 
 /// Every edge between crates, from the foundation up: a crate uses only crates before it. An edge
 /// that is missing here needs a decision, and one that no manifest has any more must be removed.
-pub const EDGES: [Edges; 29] = [
+pub const EDGES: [Edges; 31] = [
     ("units", &[], &[]),
     ("wire", &["units"], &[]),
     ("edm", &["units", "wire"], &[]),
     ("offload", &["wire"], &[]),
     ("clio", &["offload", "units", "wire"], &[]),
+    ("placement", &[], &[]),
+    ("cxl", &["placement", "units", "wire"], &[]),
     ("wasm", &["clio", "wire"], &["units"]),
     ("files", &[], &[]),
     ("http", &[], &[]),
@@ -77,11 +79,25 @@ pub const APART: [&str; 1] = ["tidy"];
 /// Libraries that only one crate may use: no other crate parses a command line.
 pub const ONE_USER: [(&str, &str); 1] = [("clap", "cli")];
 /// Crates that receive everything as an argument: no clock, no file, no socket, no thread.
-pub const PURE: [&str; 5] = ["units", "wire", "edm", "offload", "clio"];
+pub const PURE: [&str; 7] = ["units", "wire", "edm", "offload", "clio", "placement", "cxl"];
 /// Crates whose results are the same bytes in every run.
-pub const DETERMINISTIC: [&str; 14] = [
-    "units", "wire", "edm", "offload", "clio", "files", "trace", "workload", "engine", "frames",
-    "fabrics", "report", "sim", "study",
+pub const DETERMINISTIC: [&str; 16] = [
+    "units",
+    "wire",
+    "edm",
+    "offload",
+    "clio",
+    "placement",
+    "cxl",
+    "files",
+    "trace",
+    "workload",
+    "engine",
+    "frames",
+    "fabrics",
+    "report",
+    "sim",
+    "study",
 ];
 
 const PREFIX: &str = "ethermem-";

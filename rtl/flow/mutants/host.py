@@ -123,8 +123,8 @@ MUTANTS = [
     ),
     (
         "host/em_host_chunk.sv",
-        "assign sent_valid_o  = sent_q_valid && (sent_started_q || down_i);",
-        "assign sent_valid_o  = sent_q_valid;",
+        "assign sent_valid    = sent_q_valid && (sent_started_q || down_i);",
+        "assign sent_valid    = sent_q_valid;",
         [HOST],
     ),
     (
@@ -141,14 +141,14 @@ MUTANTS = [
     ),
     (
         "host/em_host_data.sv",
-        "(is_response ? response_data : write_data),",
+        "(chunk.is_response ? response_data : write_data),",
         "(response_data),",
         [HOST],
     ),
     (
         "host/em_host_tx.sv",
-        "assign reply_ready_o = down_i || (control_ready && !core_valid && !refusal_valid);",
-        "assign reply_ready_o = down_i || control_ready;",
+        "|| (control_ready && !from_core.control_valid && !refusal_valid);",
+        "|| control_ready;",
         [HOST],
     ),
     (
@@ -249,8 +249,8 @@ MUTANTS = [
     ),
     (
         "host/em_host.sv",
-        ".read_ready_i (1'b1),",
-        ".read_ready_i (!down_tx),",
+        ".read_ready_i (tx_out.response_ready),",
+        ".read_ready_i (tx_out.response_ready && !down_tx),",
         [HOST_FAULTS],
     ),
 ]

@@ -31,7 +31,7 @@ MUTANTS = [
         "sched/em_sched_pkg.sv",
         "return ~lesser & {lesser[SizeClasses-2:0], 1'b1};",
         "return ~lesser;",
-        [proof("em_class_first")],
+        [proof("em_size_class_first")],
     ),
     (
         "sched/em_sched_matcher.sv",

@@ -26,7 +26,7 @@ MUTANTS = [
     ),
     (
         "switch/em_switch_ingress.sv",
-        "if (!allowed_i) chunk_block_o = Abort;",
+        "if (!allowed_i) chunk_block = Abort;",
         "",
         [MEMORY],
     ),
@@ -98,14 +98,14 @@ MUTANTS = [
     ),
     (
         "switch/em_switch_downlink.sv",
-        "request.node  = node_t'(grant_destination_i);",
+        "request.node  = node_t'(PortWidth'(grant_i.destination));",
         "",
         [MEMORY],
     ),
     (
         "switch/em_switch_memory.sv",
-        "released[p] |= grant_valid[s] && grant_response[s] && grant_first[s] &&",
-        "released[p] |= grant_valid[s] && grant_response[s] &&",
+        "released[p] |= decision[s].valid && decision[s].response && decision[s].first &&",
+        "released[p] |= decision[s].valid && decision[s].response &&",
         [MEMORY],
     ),
     (

@@ -25,6 +25,18 @@ MUTANTS = [
         [bench("em_axil")],
     ),
     (
+        "top/em_axil_flat.sv",
+        "assign s_axil_bvalid_o  = response_i.b_valid;",
+        "assign s_axil_bvalid_o  = response_i.r_valid;",
+        [bench("em_host_top")],
+    ),
+    (
+        "top/em_axi_flat.sv",
+        "assign m_axi_wlast_o                     = request_i.write.w.last;",
+        "assign m_axi_wlast_o                     = request_i.write.w_valid;",
+        [SYSTEM],
+    ),
+    (
         "common/em_bus_split.sv",
         "if (index == IndexBits'(w)) response_o = response_i[w];",
         "response_o = response_i[w];",
@@ -98,8 +110,8 @@ MUTANTS = [
     ),
     (
         "top/em_host_top.sv",
-        ".fail_i            (fail),",
-        ".fail_i            (1'b0),",
+        ".fail_i         (fail),",
+        ".fail_i         (1'b0),",
         [bench("em_host_top")],
     ),
     (

@@ -3,6 +3,7 @@ module em_host_pair
   import em_pkg::*;
   import em_link_pkg::*;
   import em_host_pkg::*;
+  import em_host_ports_pkg::*;
 #(
     parameter int unsigned Nodes        = 4,
     parameter int unsigned X            = 3,
@@ -85,6 +86,21 @@ module em_host_pair
         r: '{data: rdata_i[h], resp: rresp_i[h]}
     };
 
+    caller_to_host_t caller_request;
+    host_to_caller_t caller_response;
+
+    assign caller_request = '{
+        request_valid: request_valid_i[h],
+        request: request_i[h],
+        write_valid: write_valid_i[h],
+        write: write_i[h],
+        completion_ready: completion_ready_i[h]
+    };
+    assign request_ready_o[h]    = caller_response.request_ready;
+    assign write_ready_o[h]      = caller_response.write_ready;
+    assign completion_valid_o[h] = caller_response.completion_valid;
+    assign completion_o[h]       = caller_response.completion;
+
     em_host #(
         .Nodes       (Nodes),
         .X           (X),
@@ -95,30 +111,23 @@ module em_host_pair
         .tx_rst_ni,
         .rx_clk_i,
         .rx_rst_ni,
-        .node_i                    (node_i[h]),
+        .node_i              (node_i[h]),
         .timeout_cycles_i,
         .memory_bytes_i,
-        .memory_i                  (memory_i[h]),
-        .up_i                      (up_i[h]),
-        .fail_o                    (fail_o[h]),
-        .settled_o                 (settled_o[h]),
-        .memory_o                  (memory_o[h]),
-        .memory_ready_i            (memory_ready_i[h]),
-        .s_axis_request_tvalid_i   (request_valid_i[h]),
-        .s_axis_request_tready_o   (request_ready_o[h]),
-        .s_axis_request_tdata_i    (request_i[h]),
-        .s_axis_write_tvalid_i     (write_valid_i[h]),
-        .s_axis_write_tready_o     (write_ready_o[h]),
-        .s_axis_write_tdata_i      (write_i[h]),
-        .m_axis_completion_tvalid_o(completion_valid_o[h]),
-        .m_axis_completion_tready_i(completion_ready_i[h]),
-        .m_axis_completion_tdata_o (completion_o[h]),
-        .m_axis_read_tvalid_o      (read_valid_o[h]),
-        .m_axis_read_tready_i      (read_ready_i[h]),
-        .m_axis_read_tdata_o       (read_o[h]),
-        .dropped_o                 (dropped_o[h]),
-        .m_axi_o                   (request),
-        .m_axi_i                   (response)
+        .memory_i            (memory_i[h]),
+        .up_i                (up_i[h]),
+        .fail_o              (fail_o[h]),
+        .settled_o           (settled_o[h]),
+        .memory_o            (memory_o[h]),
+        .memory_ready_i      (memory_ready_i[h]),
+        .caller_i            (caller_request),
+        .caller_o            (caller_response),
+        .m_axis_read_tvalid_o(read_valid_o[h]),
+        .m_axis_read_tready_i(read_ready_i[h]),
+        .m_axis_read_tdata_o (read_o[h]),
+        .dropped_o           (dropped_o[h]),
+        .m_axi_o             (request),
+        .m_axi_i             (response)
     );
   end
 

@@ -19,7 +19,7 @@ from host_world import (
     content_of,
 )
 
-from flow import simulate
+from flow import simulate, structs
 
 PERIOD_PS = 2560
 GENERATE_REQUEST, RECEIVE_GRANT, GRANT_QUEUE, GENERATE_DATA = 2, 2, 4, 3
@@ -43,12 +43,14 @@ class Probe:
             dut.tx_clk_i: {
                 "request": lambda: self.both(dut.request_valid_i, dut.request_ready_o, h),
                 "sent": lambda: int(dut.memory_o.value) >> 69 * h + 68 & 1,
-                "item_tx": lambda: int(host.item_tx_valid.value),
-                "response_tx": lambda: int(host.response_tx_valid.value),
+                "item_tx": lambda: structs.HOST_RX_TO_TX.unpack(host.tx_in.value).item_valid,
+                "response_tx": lambda: (
+                    structs.HOST_RX_TO_TX.unpack(host.tx_in.value).response_valid
+                ),
             },
             dut.rx_clk_i: {
                 "came": lambda: int(dut.memory_i.value) >> 71 * h + LAST & 1,
-                "item_rx": lambda: int(host.item_rx_valid.value),
+                "item_rx": lambda: structs.HOST_RX_TO_TX.unpack(host.rx_out.value).item_valid,
                 "address": lambda: int(dut.arvalid_o.value) >> h & 1,
                 "write": lambda: int(dut.wvalid_o.value) >> h & 1,
                 "read": lambda: int(dut.read_valid_o.value) >> h & 1,

@@ -4,7 +4,7 @@ import cocotb
 import pytest
 from cocotb.triggers import FallingEdge, RisingEdge
 
-from flow import bench, registerbus, simulate
+from flow import bench, registerbus, simulate, structs
 from flow.switching import control
 
 CONTROL, STATUS, CORRUPT, CORRUPT_CONTROL, CORRUPT_MESSAGE = 0x00, 0x08, 0x10, 0x18, 0x20
@@ -30,21 +30,19 @@ class Line:
         dut = self.dut
         while True:
             await RisingEdge(dut.tx_clk_i)
-            valid, data = int(dut.line_tx_valid_o.value), int(dut.line_tx_data_o.value)
-            header = int(dut.line_tx_hdr_o.value)
+            slot = structs.LINE_SLOT.unpack(dut.line_o.value)
             await FallingEdge(dut.tx_clk_i)
-            if valid and self.flips:
-                data ^= self.flips.pop(0)
-            dut.line_rx_valid_i.value, dut.line_rx_data_i.value = valid, data
-            dut.line_rx_hdr_i.value = header if self.header is None else self.header
+            if slot.valid and self.flips:
+                slot.payload ^= self.flips.pop(0)
+            if self.header is not None:
+                slot.header = self.header
+            dut.line_i.value = structs.LINE_SLOT.pack(**vars(slot))
 
 
 async def begin(dut):
-    quiet = "line_rx_data_i memory_i encoded_tx_valid_i encoded_tx_data_i bus_i fail_i"
-    for name in quiet.split():
+    for name in ("memory_i", "bus_i", "fail_i"):
         getattr(dut, name).value = 0
-    dut.line_rx_valid_i.value, dut.line_rx_hdr_i.value = 0, 1
-    dut.encoded_tx_hdr_i.value = 1
+    dut.line_i.value = dut.encoded_i.value = structs.LINE_SLOT.pack(header=1)
     dut.line_signal_i.value = dut.line_tx_slot_i.value = dut.settled_i.value = 1
     clock = dut.tx_clk_i
     dut.rx_rst_ni.value = 0

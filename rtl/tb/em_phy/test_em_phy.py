@@ -4,7 +4,7 @@ import cocotb
 from cocotb.clock import Clock
 from cocotb.triggers import FallingEdge, RisingEdge, Timer
 
-from flow import simulate, tools
+from flow import simulate, structs, tools
 
 IDLE = 0x1E << 2 | 1
 ORDERED = 0x55
@@ -22,16 +22,15 @@ async def loop(dut):
     """The line: what the transmitter shows is taken by the receiver's clock, never at an edge."""
     while True:
         await FallingEdge(dut.rx_clk_i)
-        dut.line_rx_valid_i.value = dut.line_tx_valid_o.value
-        dut.line_rx_hdr_i.value = dut.line_tx_hdr_o.value
-        dut.line_rx_data_i.value = dut.line_tx_data_o.value
+        dut.line_i.value = dut.line_o.value
 
 
 async def sent(dut, blocks):
     """Everything that goes on the line."""
     while True:
         await RisingEdge(dut.tx_clk_i)
-        blocks.append(int(dut.line_tx_data_o.value) << 2 | int(dut.line_tx_hdr_o.value))
+        slot = structs.LINE_SLOT.unpack(dut.line_o.value)
+        blocks.append(slot.payload << 2 | slot.header)
 
 
 async def heard(dut, blocks):
@@ -46,10 +45,9 @@ async def heard(dut, blocks):
 async def start(dut):
     for name in ("signal_i", "slot_i"):
         getattr(dut, name).value = 1
-    for name in ("fail_i", "allow_i", "strict_i", "memory_i", "encoded_tx_valid_i"):
+    for name in ("fail_i", "allow_i", "strict_i", "memory_i", "encoded_i", "line_i"):
         getattr(dut, name).value = 0
-    dut.encoded_tx_hdr_i.value = dut.encoded_tx_data_i.value = 0
-    dut.line_rx_valid_i.value = dut.tx_rst_ni.value = dut.rx_rst_ni.value = 0
+    dut.tx_rst_ni.value = dut.rx_rst_ni.value = 0
     Clock(dut.tx_clk_i, 2000, unit="ps").start()
     await Timer(700, unit="ps")
     Clock(dut.rx_clk_i, 2000, unit="ps").start()

@@ -25,12 +25,13 @@ module em_phy_loop
     output logic        wrong_o
 );
 
-  logic encoder_ready, encoded_tx_valid, encoded_rx_valid, overrun, dry;
-  logic [1:0] encoded_tx_hdr, encoded_rx_hdr;
-  logic [63:0] encoded_tx_data, encoded_rx_data, line_data;
+  logic encoder_ready, overrun, dry;
+  line_slot_t encoded_tx, encoded_rx, line;
   rx_events_t events;
 
-  assign wrong_o = overrun || dry || events != '0;
+  assign line_valid_o = line.valid;
+  assign line_hdr_o   = line.block.header;
+  assign wrong_o      = overrun || dry || events != '0;
 
   em_xgmii_enc u_enc (
       .clk_i,
@@ -40,51 +41,43 @@ module em_phy_loop
       .xgmii_control_i   (tx_control_i),
       .xgmii_ready_o     (tx_ready_o),
       .encoder_ready_i   (encoder_ready),
-      .encoded_tx_valid_o(encoded_tx_valid),
-      .encoded_tx_hdr_o  (encoded_tx_hdr),
-      .encoded_tx_data_o (encoded_tx_data)
+      .encoded_tx_valid_o(encoded_tx.valid),
+      .encoded_tx_hdr_o  (encoded_tx.block.header),
+      .encoded_tx_data_o (encoded_tx.block.payload)
   );
 
   em_phy #(
       .FewStages(FewStages)
   ) u_phy (
-      .tx_clk_i          (clk_i),
-      .tx_rst_ni         (rst_ni),
-      .rx_clk_i          (clk_i),
-      .rx_rst_ni         (rst_ni),
-      .line_rx_valid_i   (line_valid_o),
-      .line_rx_hdr_i     (line_hdr_o),
-      .line_rx_data_i    (line_data),
-      .signal_i          (1'b1),
-      .fail_i            (1'b0),
-      .allow_i           (1'b0),
+      .tx_clk_i         (clk_i),
+      .tx_rst_ni        (rst_ni),
+      .rx_clk_i         (clk_i),
+      .rx_rst_ni        (rst_ni),
+      .line_i           (line),
+      .signal_i         (1'b1),
+      .fail_i           (1'b0),
+      .allow_i          (1'b0),
       .up_o,
-      .events_o          (events),
+      .events_o         (events),
       .memory_o,
-      .encoded_rx_valid_o(encoded_rx_valid),
-      .encoded_rx_hdr_o  (encoded_rx_hdr),
-      .encoded_rx_data_o (encoded_rx_data),
-      .slot_i            (1'b1),
+      .encoded_o        (encoded_rx),
+      .slot_i           (1'b1),
       .strict_i,
       .memory_i,
       .memory_ready_o,
-      .encoder_ready_o   (encoder_ready),
-      .encoded_tx_valid_i(encoded_tx_valid),
-      .encoded_tx_hdr_i  (encoded_tx_hdr),
-      .encoded_tx_data_i (encoded_tx_data),
-      .encoder_overrun_o (overrun),
-      .memory_dry_o      (dry),
-      .line_tx_valid_o   (line_valid_o),
-      .line_tx_hdr_o     (line_hdr_o),
-      .line_tx_data_o    (line_data)
+      .encoder_ready_o  (encoder_ready),
+      .encoded_i        (encoded_tx),
+      .encoder_overrun_o(overrun),
+      .memory_dry_o     (dry),
+      .line_o           (line)
   );
 
   em_xgmii_dec u_dec (
       .clk_i,
       .rst_ni,
-      .encoded_rx_valid_i(encoded_rx_valid),
-      .encoded_rx_hdr_i  (encoded_rx_hdr),
-      .encoded_rx_data_i (encoded_rx_data),
+      .encoded_rx_valid_i(encoded_rx.valid),
+      .encoded_rx_hdr_i  (encoded_rx.block.header),
+      .encoded_rx_data_i (encoded_rx.block.payload),
       .xgmii_valid_o     (rx_valid_o),
       .xgmii_data_o      (rx_data_o),
       .xgmii_control_o   (rx_control_o)

@@ -126,8 +126,8 @@ module em_system
 
     assign probe_sent_o[n]      = u_node.memory_tx.valid && u_node.memory_ready;
     assign probe_came_o[n]      = u_node.memory_rx.valid && u_node.memory_rx.last;
-    assign probe_queue_in_o[n]  = u_node.u_host.item_rx_valid && u_node.u_host.item_rx_ready;
-    assign probe_queue_out_o[n] = u_node.u_host.item_tx_valid && u_node.u_host.item_tx_ready;
+    assign probe_queue_in_o[n]  = u_node.u_host.rx_out.item_valid && u_node.u_host.rx_in.item_ready;
+    assign probe_queue_out_o[n] = u_node.u_host.tx_in.item_valid && u_node.u_host.tx_out.item_ready;
 
     assign completion_token_o[n]  = completion.token;
     assign completion_remote_o[n] = completion.remote;

@@ -18,7 +18,7 @@ def test_a_small_module_has_the_registers_it_declares():
 def test_no_path_is_long_where_registers_of_many_kinds_meet():
     # Registers with and without reset and enable, and sums between all of them: mapped apart for
     # each kind, the longest path of both was half as long again.
-    for top in ("em_sched_port", "em_class_pair"):
+    for top in ("em_sched_port", "em_size_class_candidate"):
         assert synth.synthesised(synth_cases.job(top, "quick"))["levels"] < 25, top
 
 
@@ -29,7 +29,7 @@ def test_a_memory_counts_by_its_bits_and_not_as_flip_flops():
 
 def test_the_longest_path_of_one_port_and_pair_is_that_of_the_whole():
     of_whole, of_one = (
-        synth.synthesised(synth_cases.job("em_class_scheduler", target, 2))["levels"]
+        synth.synthesised(synth_cases.job("em_size_class_scheduler", target, 2))["levels"]
         for target in ("quick", "cut")
     )
     # ABC maps what is the same in other surroundings by a level more or less.
@@ -81,5 +81,5 @@ def test_every_case_names_a_module_and_json_takes_it():
 
 def test_no_case_is_of_what_only_tests_have():
     tops = {job["top"] for job in synth_cases.all_jobs()}
-    assert "em_class_pair" in tops and "em_switch" in tops
+    assert "em_size_class_candidate" in tops and "em_switch" in tops
     assert not tops & {"em_host_pair", "em_phy_loop", "em_system", "em_min_tree_proof"}

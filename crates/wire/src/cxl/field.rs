@@ -2,6 +2,9 @@
 
 use thiserror::Error;
 
+use crate::clio::Mac;
+use crate::crc;
+
 /// Bytes of a line: what CXL.mem moves at once.
 pub const LINE_BYTES: usize = 64;
 /// The bytes of a line.
@@ -145,6 +148,17 @@ impl ByteMask {
     }
 }
 
+/// The hash by which a memory node finds a page of a compute node in its table: CRC-32C over the
+/// node's address and the low 40 bits of the page's number, low octet first. In hardware it is a
+/// tree of exclusive-ors.
+#[must_use]
+pub fn translation_hash(node: Mac, page: u64) -> u32 {
+    let mut octets = [0; 11];
+    octets[..6].copy_from_slice(&node.0);
+    octets[6..].copy_from_slice(&page.to_le_bytes()[..5]);
+    crc::datagram(&octets)
+}
+
 /// Why a memory node did not execute a request: its status in the response, where 0 is success.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Error)]
 #[repr(u8)]
@@ -201,6 +215,20 @@ mod tests {
         let last = LineAddress::new((1 << 40) - 1).unwrap();
         assert_eq!(LineAddress::at(last.byte()), Ok(last));
         assert_eq!(LineAddress::new(1 << 40), Err(LineError::NoSuchLine(1 << 40)));
+    }
+
+    /// CRC-32C of these octets by its definition, bit by bit: low bit first, polynomial 0x1edc6f41
+    /// reflected, ones before and after.
+    #[test]
+    fn the_hash_of_a_page_is_its_crc() {
+        let octets = [2, 0, 0, 0, 0, 0x0c, 0x21, 0x43, 0x65, 0x87, 0xa9];
+        let register = octets.iter().fold(u32::MAX, |register, &octet: &u8| {
+            (0..8).fold(register ^ u32::from(octet), |register, _| {
+                register >> 1 ^ if register & 1 == 1 { 0x82f6_3b78 } else { 0 }
+            })
+        });
+        let hash = translation_hash(Mac([2, 0, 0, 0, 0, 0x0c]), 0xa9_8765_4321);
+        assert_eq!(hash, !register);
     }
 
     #[test]

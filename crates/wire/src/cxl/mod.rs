@@ -13,7 +13,7 @@ mod pause;
 
 pub use field::{
     AccessId, ByteMask, Failure, LINE_BYTES, LineAddress, LineData, LineError, Sequence,
-    UnknownStatus,
+    UnknownStatus, translation_hash,
 };
 pub use format::{CxlCommand, FORMATS, Field, Format, UnknownCommand, format_of};
 pub use packet::{
