@@ -20,7 +20,7 @@ module em_crc #(
 );
 
   localparam int unsigned Bits = 8 * Octets;
-  /// Of the data and of the register, whichever is longer.
+  /// Bits of the data or of the register, whichever is longer.
   localparam int unsigned Both = (Bits > Width) ? Bits : Width;
   typedef logic [Width-1:0][Bits-1:0] parities_t;
 

@@ -5,7 +5,7 @@
 /// new word goes there at once, behind the words that are being read from the RAM.
 module em_fifo_ram #(
     parameter int unsigned Width = 66,
-    /// Of the RAM, in words: 2 at least. The registers' come on top.
+    /// Words of the RAM: 2 at least. The registers hold more words.
     parameter int unsigned Depth = 64,
     localparam int unsigned Ahead = 4,
     localparam int unsigned CountWidth = $clog2(Depth + 1)

@@ -7,7 +7,7 @@ import subprocess
 from flow import replay, tools
 
 EXAMPLE = "switch_trace"
-# Of the structs of em_link_pkg.
+# Widths of the structs of em_link_pkg.
 RX_BITS, TX_BITS = 71, 69
 POLICIES = {"fcfs": 0, "srpt-published": 1, "srpt": 2}
 

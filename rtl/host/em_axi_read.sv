@@ -46,7 +46,7 @@ module em_axi_read #(
   logic error_q, beats_done, swallow, emits, beat_taken, word_taken, r_error;
   logic [$clog2(Jobs+1)-1:0] pending_count;
 
-  // Of the longest job, too: its bytes and both ends do not fit into the bits of its length.
+  // Wide enough for the longest job: its bytes and both ends do not fit into its length.
   assign beats = count_t'(({1'b0, job_bytes_i} + (BytesBits + 1)'(job_address_i[2:0])
                            + (BytesBits + 1)'(7)) >> 3);
   assign words = count_t'(({1'b0, job_bytes_i} + (BytesBits + 1)'(7)) >> 3);

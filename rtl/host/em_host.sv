@@ -17,13 +17,13 @@ module em_host
     parameter int unsigned ReadSlots    = 4,
     /// The longest message: a multiple of 8, below 64 KiB.
     parameter int unsigned MessageBytes = 1024,
-    /// Of the network: what one grant allows, 128 to 1024.
+    /// Bytes that one grant of the network allows, 128 to 1024.
     parameter int unsigned ChunkBytes   = 256,
     /// Data on its way to memory: a power of two.
     parameter int unsigned StoreBytes   = 4096,
     /// Accesses on their way to memory.
     parameter int unsigned Commands     = 16,
-    /// Of the switch: grants that a port can leave open.
+    /// Grants that a port of the switch can leave open.
     parameter int unsigned Circuits     = 64,
     /// What waits to be answered: with the eight that cross, a port's grants and two words of each
     /// peer. More would fail the link.

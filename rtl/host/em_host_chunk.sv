@@ -40,7 +40,7 @@ module em_host_chunk
 
     output chunk_to_encoder_t   encoder_o,
     input  encoder_to_chunk_t   encoder_i,
-    /// Of the response that `encoder_o` reads.
+    /// Row of the response that `encoder_o` reads.
     output logic [RowsBits-1:0] read_row_o
 );
 

@@ -7,7 +7,7 @@ package em_host_pkg;
   localparam int unsigned TokenBits = 16;
   /// Of one message, in bytes: it bounds the parameter MessageBytes.
   localparam int unsigned BytesBits = 16;
-  /// Of the id: class, generation, row.
+  /// Fields of the id: class, generation, row.
   localparam int unsigned RowBits = 3;
   localparam int unsigned GenerationBits = 4;
   localparam int unsigned RowsMax = 1 << RowBits;

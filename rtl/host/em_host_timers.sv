@@ -2,7 +2,7 @@
 /// found a round later at the latest.
 module em_host_timers #(
     parameter int unsigned Entries = 16,
-    /// Of the counter of cycles; a timeout is below half its range.
+    /// Bits of the counter of cycles; a timeout is below half its range.
     parameter int unsigned TimeBits = 32,
     localparam int unsigned EntryBits = $clog2(Entries)
 ) (

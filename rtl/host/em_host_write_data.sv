@@ -3,7 +3,7 @@ module em_host_write_data
   import em_host_pkg::*;
 #(
     parameter int unsigned WriteSlots   = 4,
-    /// Of the longest message: a multiple of 8.
+    /// Bytes of the longest message: a multiple of 8.
     parameter int unsigned MessageBytes = 1024,
     localparam int unsigned SlotBits = (WriteSlots > 1) ? $clog2(WriteSlots) : 1,
     localparam int unsigned Words    = MessageBytes / 8,

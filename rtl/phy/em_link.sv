@@ -7,7 +7,7 @@ module em_link
   import em_link_pkg::*;
 #(
     parameter bit Scrambled = 1'b1,
-    /// Of the shims: one register on either way instead of two.
+    /// The shims have one register on either way instead of two.
     parameter bit FewStages = 1'b0,
     /// Blocks until the gearbox has slipped.
     parameter int unsigned SlipBlocks = 4,
@@ -19,7 +19,7 @@ module em_link
     input logic rx_clk_i,
     input logic rx_rst_ni,
 
-    // Of the line, in the receiver's clock.
+    // The line, in the receiver's clock.
     input  line_slot_t  line_i,
     input  logic        line_signal_i,
     output logic        line_slip_o,

@@ -23,7 +23,7 @@ module em_link_faults
     input  logic        corrupt_i,
     output link_state_t state_o,
 
-    // Of the block of this slot:
+    // These outputs describe the block of this slot:
     /// The link is up, and it is to be received.
     output logic take_o,
     /// It is no news, and counts as an idle.

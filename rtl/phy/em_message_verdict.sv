@@ -3,11 +3,11 @@
 module em_message_verdict
   import em_pkg::*;
 (
-    /// Of the block: /N/, /G/, /MST/, or /MT/.
+    /// The block's sub-type: /N/, /G/, /MST/, or /MT/.
     input logic [            7:0] sub_type_i,
     input logic [ContentBits-1:0] content_i,
 
-    // Of the blocks before /MT/:
+    // These inputs describe the blocks before /MT/:
     input logic [ContentBits-1:0] start_i,
     /// /MD/ blocks.
     input logic [            9:0] count_i,

@@ -21,7 +21,7 @@ module em_rx_frame
     /// Towards the decoder, in the next cycle.
     output block_t block_o,
 
-    // Of the block of this slot:
+    // These outputs describe the block of this slot:
     /// Bits changed on the way.
     output logic corrupt_o,
     /// The frame under way was given up by its sender, or cut by an error.

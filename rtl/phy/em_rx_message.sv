@@ -16,7 +16,7 @@ module em_rx_message
 
     output rx_memory_t memory_o,
 
-    // Of the block of this slot:
+    // These outputs describe the block of this slot:
     /// It is no memory block.
     output logic standard_o,
     /// Bits changed on the way.

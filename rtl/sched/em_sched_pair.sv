@@ -33,7 +33,7 @@ module em_sched_pair
     input  logic [TagWidth-1:0] write_tag_i,
     output logic                write_refused_o,
 
-    /// Of the flow that was chosen when the destination asked.
+    /// These inputs belong to the flow that was chosen when the destination asked.
     input logic take_i,
     input logic take_response_i,
     input log_t take_log_i,

@@ -22,7 +22,7 @@ package em_sched_pkg;
   localparam int unsigned CyclesPerIteration = 3;
   /// Of a port's distance to its release, signed, in cycles.
   localparam int unsigned LeftBits = 16;
-  /// Of the control blocks that may pass free, and of those that pass in a cycle.
+  /// Bits that count the control blocks that may pass free, and those that pass in a cycle.
   localparam int unsigned DebtBits = 8;
   localparam int unsigned ChargeBits = 4;
 
@@ -86,7 +86,7 @@ package em_sched_pkg;
     end
   endfunction
 
-  /// The same of four bits and the three below: its position among them, and its fraction.
+  /// The logarithm of four bits and the three below: the highest bit's position and the fraction.
   function automatic logic [LogFractionBits+1:0] log2_of_four(logic [6:0] bits);
     if (bits[6]) return {2'd3, bits[5:3]};
     if (bits[5]) return {2'd2, bits[4:2]};
@@ -119,8 +119,8 @@ package em_sched_pkg;
     return ~lesser & {lesser[SizeClasses-2:0], 1'b1};
   endfunction
 
-  /// Whether one class goes before another, or is equal where that is enough: bit by bit, as no
-  /// carry chain is quicker for so few.
+  /// True if one class goes before another, or is equal where that is enough. It compares bit by
+  /// bit: for so few bits no carry chain is quicker.
   function automatic logic goes_first(size_class_t one, size_class_t other, logic or_equal);
     goes_first = or_equal;
     for (int unsigned b = 0; b < SizeClassBits; b++) begin

@@ -13,7 +13,7 @@ module em_scheduler
     /// Active notifications a pair and flow: X.
     parameter int unsigned NotificationsMax = 3,
     parameter int unsigned TagWidth = 16,
-    /// Of the cycle counter that orders arrivals; it must not wrap.
+    /// Bits of the cycle counter that orders arrivals; it must not wrap.
     parameter int unsigned TimeWidth = 42,
     /// Cycles of this clock in a block slot of the link.
     parameter int unsigned SlotCycles = 1,

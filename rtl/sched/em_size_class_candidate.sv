@@ -94,7 +94,7 @@ module em_size_class_candidate
 
   always_ff @(posedge clk_i) blocked_q <= blocked_d;
 
-  // Whether the first write waits for none, if no write is granted now, and if one is.
+  // The first write waits for no other message: if no write is granted now, and if one is.
   logic none_unreleased, write_only, kept_free, taken_free;
 
   function automatic logic waits_for_none(count_t blocked, logic release_now);

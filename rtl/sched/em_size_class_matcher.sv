@@ -111,8 +111,8 @@ module em_size_class_matcher
     end
   end
 
-  // Whether anybody asks is known in the cycle after the request: that grants if so, and is a
-  // request cycle again if not. What a request found is of use in that cycle alone.
+  // The cycle after the request knows if a destination asks. It grants if so, and is a request
+  // cycle again if not. What a request found is of use in that cycle alone.
   phase_e phase, phase_q;
   assign phase = (phase_q == PhaseGrant && any_q == '0) ? PhaseRequest : phase_q;
 

@@ -83,7 +83,7 @@ module em_size_class_message_bank
     outcome_of.after_class = size_class(log2_eighths(beyond), size_log);
   endfunction
 
-  // Of the one peer that has its bit set.
+  // Number and slot of the one peer that has its bit set.
   logic [PortWidth-1:0] insert_peer, read_peer;
   count_t insert_slot, read_slot;
 

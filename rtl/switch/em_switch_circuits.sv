@@ -45,7 +45,7 @@ module em_switch_circuits
   logic [IndexWidth-1:0] head_q, tail_q;
   logic [CountWidth-1:0] count_q;
   logic [GrantBytesBits-1:0] left, rest;
-  // Of the head, once a chunk has used a part of it.
+  // State of the head, once a chunk has used a part of it.
   logic part_q;
   logic [GrantBytesBits-1:0] part_left_q;
   logic any, fits, pop;

@@ -132,7 +132,7 @@ module em_switch_emit
   logic [MarkWidth-1:0] ahead;
 
   assign ahead   = head.mark - left_i;
-  // Of the chunks before it none is left: the count has come to the mark, or gone by.
+  // No chunk before it is left: the count has come to the mark, or gone by.
   assign passed  = !head.marked || ahead == '0 || ahead[MarkWidth-1];
   assign starts  = passed && (!head.timed || due_q != '0);
   assign valid_o = head_valid && (place_q != PlaceFirst || starts);

@@ -16,7 +16,7 @@ module em_switch_lanes
     parameter int unsigned UnitBlocks = 35,
     /// Units that may wait, at least.
     parameter int unsigned Units = 64,
-    /// Of the counts of units.
+    /// Bits of the counts of units.
     parameter int unsigned MarkWidth = 10,
     /// Cycles that a unit waits after it began. One for sources whose clocks are slower by some
     /// parts in a million, so that it does not run dry; none where all clocks are of one frequency.

@@ -24,7 +24,7 @@ module em_host_top
     parameter int unsigned GrantDepth   = Circuits + 2 * Nodes - 8,
     // As those of em_link.
     parameter bit          Scrambled    = 1'b1,
-    /// Of the link: one register on either way instead of two.
+    /// The link has one register on either way instead of two.
     parameter bit          FewStages    = 1'b0,
     parameter int unsigned SlipBlocks   = 4
 ) (

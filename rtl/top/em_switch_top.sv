@@ -14,7 +14,7 @@ module em_switch_top
     parameter int unsigned Entries          = 1024,
     // As those of em_link.
     parameter bit          Scrambled        = 1'b1,
-    /// Of the links: one register on either way instead of two.
+    /// The links have one register on either way instead of two.
     parameter bit          FewStages        = 1'b0,
     parameter int unsigned SlipBlocks       = 4
 ) (

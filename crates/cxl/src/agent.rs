@@ -96,7 +96,7 @@ pub enum AgentError {
 pub struct Token {
     /// Its AXI identifier.
     pub id: AccessId,
-    /// Whether it is a write.
+    /// True if the access is a write.
     pub is_write: bool,
     generation: u32,
 }
@@ -218,7 +218,7 @@ impl Agent {
         Ok(Token { id, is_write, generation })
     }
 
-    /// Whether an access has not ended.
+    /// True if an access has not ended.
     #[must_use]
     pub fn is_open(&self, token: Token) -> bool {
         self.table(token.is_write).is_open(token.id, token.generation)

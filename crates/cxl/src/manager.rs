@@ -68,7 +68,7 @@ pub enum Instruction {
         section: u64,
         /// The memory node that has it.
         memory: NodeId,
-        /// Whether its lines may be in the cache.
+        /// True if its lines may be in the cache.
         is_cached: bool,
     },
 }

@@ -4,7 +4,7 @@
 //! their index; each lies somewhere on a node. [`Placement::apply`] executes a [`Command`], all of
 //! it or nothing, and says what changed. Each command that changed something makes a new
 //! [`Epoch`]. Equal commands lead to equal placements, so a manager of many nodes can replicate the
-//! commands; this crate holds one copy, in memory. It moves no bytes and talks to nobody.
+//! commands; this crate holds one copy, in memory. It moves no bytes and sends nothing.
 //!
 //! ```
 //! use ethermem_placement::{Command, NodeId, OwnerId, Placement, Policy};

@@ -6,7 +6,7 @@ use thiserror::Error;
 
 use crate::{Change, Command, Epoch, NodeId, OwnerId, Policy, Section};
 
-/// Whether a node gets sections.
+/// True if a node gets sections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum NodeState {
     /// It does.
@@ -165,7 +165,7 @@ impl Placement {
         self.nodes.get(&node).map(|node| node.free)
     }
 
-    /// Whether a node gets sections.
+    /// True if a node gets sections.
     #[must_use]
     pub fn state(&self, node: NodeId) -> Option<NodeState> {
         self.nodes.get(&node).map(|node| node.state)

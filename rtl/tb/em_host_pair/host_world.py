@@ -12,7 +12,7 @@ from flow import bench
 
 CHUNK_BYTES = 256
 MESSAGE_BYTES = 1024
-# Of the two hosts.
+# Numbers of the two hosts.
 NODES = tuple(int(node) for node in os.environ.get("HOST_NODES", "1 2").split())
 READ, RESPONSE, POSTED, ACKNOWLEDGED = 1, 2, 3, 4
 COMPARE_AND_SWAP, FETCH_AND_ADD, SWAP, AND, OR, XOR = 8, 9, 10, 11, 12, 13

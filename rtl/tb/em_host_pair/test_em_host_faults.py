@@ -34,7 +34,7 @@ from flow import simulate
 REMOTE_INCOMPLETE, BAD_OPCODE, MISALIGNED = 6, 1, 5
 TIMEOUT_CYCLES = 600
 DOWN_PEER = 2
-# Of the switch, and of em_host_pair.
+# Parameters of the switch and of em_host_pair.
 CIRCUITS, NODES = 64, 4
 
 
@@ -142,7 +142,7 @@ async def memory_that_refuses_is_told_to_the_requester(dut):
 async def an_unknown_atomic_is_answered(dut):
     world = await world_of(dut)
     op = world.submit(0, Op(FETCH_AND_ADD, 8, 8, operands=(1, 0)))
-    # On its way it becomes one that nobody knows.
+    # On its way it becomes an operation that no host knows.
     world.drop = lambda h, kind, unit: (
         unit.__setitem__(0, unit[0] & ~(15 << 18) | 14 << 18) if h == 1 and kind == START else None
     )
@@ -306,7 +306,7 @@ async def a_grant_that_fits_no_message_is_answered(dut):
         world.grant(0, name, length, int(name < write))
     await wait(dut, 200)
     assert world.unused[0] == 4
-    # Of the other class than it says: not one, and not owed.
+    # A grant of another class than it says: ignored, and not owed.
     world.forward(0, [block(GRANT, 64 << 21 | write << 13 | 2 << 4 | 1)])
     await wait(dut, 100)
     assert world.unused[0] == 4

@@ -29,7 +29,7 @@ def rows():
         if kind == "notification":
             found = {"kind": NONE}
         elif kind == "grant":
-            # Of the table's two, one is of a class that it does not say.
+            # One of the table's two grants is of a class that it does not say.
             sound = found.pop("response") != found["id"] >> 7
             found["kind"] = GRANT if sound else NONE
         elif kind == "status":

@@ -15,7 +15,7 @@ SEED = int(os.environ.get("RTL_SEED", "1"))
 CHUNK_BYTES = 128
 # From a block in to the block that it causes, less what the model itself takes.
 LATENCY = 4
-# Of the scheduler's clock, within the run: more cycles than 48 bits can count.
+# The scheduler's clock passes 48 bits within the run.
 START_CYCLE = (1 << 48) - SLOTS // 2
 
 

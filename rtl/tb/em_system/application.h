@@ -45,7 +45,7 @@ class Application {
     uint64_t left = 0;
   };
 
-  // Whether there is one more; reads its line.
+  // Returns true if there is one more, and reads its line.
   bool next() {
     if (has_next_) return true;
     char kind[16];

@@ -13,7 +13,7 @@ module em_system
     parameter int unsigned StoreBytes    = 32768,
     /// Of all links: a register less at each end, in each direction.
     parameter bit          FewStages     = 1'b0,
-    /// Of the switch's bridge.
+    /// Sizes of the switch's bridge.
     parameter int unsigned FrameBlocks   = 512,
     parameter int unsigned Stations      = 64
 ) (

@@ -219,7 +219,7 @@ class Traffic {
     }
   }
 
-  // All nodes add to one word: nobody sees a value twice, each sees its own grow.
+  // All nodes add to one word: no node sees a value twice, and each sees the word grow.
   void addition(unsigned n, const Op& op) {
     uint64_t value = 0;
     for (size_t i = 0; i < 8; i++) value |= static_cast<uint64_t>(op.got.at(i)) << 8 * i;

@@ -7,7 +7,7 @@ use ethermem_wire::cxl::{ByteMask, LINE_BYTES, LineAddress, LineData};
 pub enum LineState {
     /// M: some bytes are newer than the memory node's.
     Modified,
-    /// E: all valid bytes are the memory node's, and nobody else has them.
+    /// E: all valid bytes are the memory node's, and no other cache has them.
     Exclusive,
     /// I: the way is free.
     Invalid,

@@ -116,7 +116,7 @@ pub struct CacheCounters {
     pub read_misses: u64,
     /// Reads that waited for another one's fetch.
     pub read_merges: u64,
-    /// Of the misses, those of lines that were here in part.
+    /// Misses of lines that were in the cache in part.
     pub partial_misses: u64,
     /// Writes to lines that were here.
     pub write_hits: u64,

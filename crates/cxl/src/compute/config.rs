@@ -39,7 +39,7 @@ pub struct ComputeConfig {
     pub bucket_bytes: u32,
     /// The priority whose pause is the signal of congestion: 0 to 7.
     pub priority: u8,
-    /// Whether a PFC frame also pauses, for as long as it says. Published: no.
+    /// True if a PFC frame also pauses the node, for as long as it says. Published: no.
     pub pause: bool,
     /// What is sent again after a loss.
     pub retransmission: Retransmission,

@@ -66,9 +66,9 @@ pub struct HostResponse {
 pub enum Event {
     /// A write was not done, or it is not known: CXL.mem has no response that could say so.
     WriteLost {
-        /// Where.
+        /// The line that was not written.
         line: LineAddress,
-        /// Why.
+        /// The reason.
         why: LostBy,
     },
     /// A flush or an invalidation has ended; all that was written before is on its memory node.
@@ -111,7 +111,7 @@ pub struct ComputeCounters {
     pub dropped: [u64; 5],
     /// Congestion packets that were older than one that came before.
     pub old_congestion: u64,
-    /// Events that nobody polled, and for which there was no room.
+    /// Events that were dropped, because none was polled and there was no room.
     pub events_lost: u64,
 }
 
@@ -144,7 +144,7 @@ struct Attached {
     congestion: Option<u32>,
 }
 
-/// The compute node; see the module's description.
+/// The compute node: agent, cache and packet manager.
 #[derive(Clone, Debug)]
 pub struct ComputeNode {
     config: ComputeConfig,

@@ -10,7 +10,7 @@ use super::NodeIndex;
 pub struct SectionUse {
     /// The memory node that has it.
     pub node: NodeIndex,
-    /// Whether its lines may be in the cache: not if another compute node maps it, too.
+    /// True if its lines may be in the cache: no other compute node maps it.
     pub is_cached: bool,
 }
 

@@ -26,7 +26,7 @@ impl InFlight {
         self.count == self.open.len()
     }
 
-    /// Whether an access to this line must wait: for a write, if it reads; for any, if it writes.
+    /// True if an access to this line must wait: a read for a write, a write for any access.
     pub(super) fn conflicts(&self, line: LineAddress, is_write: bool) -> bool {
         let mut same = self.open.iter().flatten().filter(|open| open.line == line);
         same.any(|open| is_write || !matches!(open.packet.request, Request::Read))
@@ -53,7 +53,7 @@ impl InFlight {
         ended
     }
 
-    /// A compute node is gone: its accesses go on, and are nobody's.
+    /// A compute node is gone: its accesses go on without a receiver.
     pub(super) fn forget(&mut self, peer: usize) {
         for open in self.open.iter_mut().flatten().filter(|open| open.peer == Some(peer)) {
             open.peer = None;

@@ -118,7 +118,7 @@ struct Peer {
     congestion_due: bool,
 }
 
-/// The memory node; see the module's description.
+/// The memory node: packet manager, translator and memory.
 #[derive(Clone, Debug)]
 pub struct MemoryNode {
     config: MemoryConfig,

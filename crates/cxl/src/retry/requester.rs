@@ -133,7 +133,7 @@ impl<T: Copy> Requester<T> {
         }
     }
 
-    /// Whether so many requests more are taken.
+    /// True if so many more requests are taken.
     #[must_use]
     pub fn has_room(&self, requests: u32) -> bool {
         let held = self.next.since(self.oldest).unsigned_abs();

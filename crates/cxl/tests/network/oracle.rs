@@ -152,7 +152,7 @@ fn a_good_network() {
     }
 }
 
-/// All that are allowed are in flight: 256 loads, 256 stores, whichever comes first.
+/// As many accesses as may be are in flight: 256 loads, 256 stores, whichever comes first.
 #[test]
 fn as_many_in_flight_as_there_are_credits() {
     let setup = setup(16, Eviction::Posted, Retransmission::Selective);
