@@ -2,6 +2,8 @@
 //! is, on loom's primitives, over a pool that is a counter.
 
 mod sync {
+    /// The tests at the foot of `wait.rs` run here, too.
+    pub(crate) use loom::model as check;
     pub(crate) use loom::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
     pub(crate) use loom::sync::{Condvar, Mutex};
 }

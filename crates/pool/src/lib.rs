@@ -17,6 +17,8 @@ mod pool;
 mod shared;
 mod sync;
 mod tasks;
+#[cfg(test)]
+mod tests;
 mod thread;
 mod wait;
 

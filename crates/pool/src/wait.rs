@@ -404,3 +404,137 @@ impl Drop for Place<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sync::check;
+
+    fn seat(machine_threads: std::ops::Range<usize>) -> Seat {
+        let seat = Seat::default();
+        machine_threads.for_each(|thread| seat.know(thread));
+        seat
+    }
+
+    fn word(seat: &Seat) -> u32 {
+        seat.word.load(Ordering::Acquire)
+    }
+
+    fn going(seat: &Seat) -> usize {
+        seat.going.load(Ordering::Acquire)
+    }
+
+    /// One recheck of a thread that was called, so that it does not park.
+    fn stall(place: &mut Place<'_>) -> Result<(), Unfinished> {
+        place.waiter.call();
+        place.stall()
+    }
+
+    #[test]
+    fn one_machine_thread_shares_the_pool_with_nobody_however_often_it_waits() {
+        check(|| {
+            let seat = Seat::default();
+            for (machine_thread, is_shared) in [(7, false), (7, false), (9, true), (7, true)] {
+                seat.know(machine_thread);
+                assert_eq!(seat.is_shared.load(Ordering::Relaxed), is_shared);
+            }
+        });
+    }
+
+    #[test]
+    fn a_thread_that_only_others_can_wake_is_told_of_a_stall_after_all_rechecks() {
+        check(|| {
+            let (seat, waiter) = (seat(1..3), Arc::default());
+            let mut place = Place::enter(&seat, &waiter);
+            assert!(place.take_seat());
+            place.rechecks = RECHECKS - 2;
+            for rechecks in [RECHECKS - 1, RECHECKS] {
+                assert_eq!(stall(&mut place), Ok(()));
+                assert_eq!((place.rechecks, going(&seat), word(&seat)), (rechecks, 0, 0));
+            }
+            assert_eq!(stall(&mut place), Err(Unfinished::Stalled));
+            drop(place);
+            assert_eq!((going(&seat), word(&seat)), (0, 0));
+        });
+    }
+
+    #[test]
+    fn nobody_is_told_of_a_stall_while_another_thread_may_proceed() {
+        check(|| {
+            let (seat, waiters) = (seat(1..3), [Arc::default(), Arc::default()]);
+            let (mut place, other) =
+                (Place::enter(&seat, &waiters[0]), Place::enter(&seat, &waiters[1]));
+            for rechecks in [RECHECKS, RECHECKS + 1] {
+                place.rechecks = rechecks;
+                assert_eq!((stall(&mut place), place.rechecks), (Ok(()), 0));
+            }
+            drop(other);
+            assert_eq!((stall(&mut place), place.rechecks), (Ok(()), 1));
+        });
+    }
+
+    #[test]
+    fn a_thread_that_was_woken_may_proceed_again() {
+        check(|| {
+            let (seat, waiter) = (seat(1..3), Arc::<Waiter>::default());
+            let mut place = Place::enter(&seat, &waiter);
+            assert_eq!((stall(&mut place), going(&seat)), (Ok(()), 0));
+            place.idle = Some(5);
+            waiter.mark();
+            assert_eq!((place.stall(), going(&seat)), (Ok(()), 1));
+            assert_eq!((place.idle, place.rechecks), (None, 0));
+            place.revive();
+            assert_eq!(going(&seat), 1, "it is counted once");
+            assert!(waiter.take_woken() && !waiter.take_woken() && !waiter.is_woken());
+        });
+    }
+
+    #[test]
+    fn who_leaves_the_seat_calls_one_parked_thread_and_no_second() {
+        check(|| {
+            let (seat, waiter) = (Seat::default(), Arc::<Waiter>::default());
+            assert!(seat.take() && !seat.take());
+            seat.free();
+            assert_eq!(word(&seat), 0, "nobody is parked");
+            assert!(seat.take());
+            for _ in 0..2 {
+                seat.parked.lock().expect("no panic").push_back(Arc::clone(&waiter));
+                seat.word.fetch_add(PARKED, Ordering::AcqRel);
+            }
+            seat.free();
+            assert_eq!(word(&seat), CALLED | PARKED);
+            assert!(waiter.parking.lock().expect("no panic").is_called);
+            assert!(seat.take(), "the seat is free until the called thread takes it");
+            seat.free();
+            assert_eq!(word(&seat), CALLED | PARKED, "one was called already");
+            assert_eq!(seat.parked.lock().expect("no panic").len(), 1);
+        });
+    }
+
+    /// A parked thread was woken, and left the queue before it could be called.
+    #[test]
+    fn a_call_that_finds_nobody_is_taken_back() {
+        check(|| {
+            let seat = Seat::default();
+            assert!(seat.take());
+            seat.word.fetch_or(CALLED, Ordering::AcqRel);
+            seat.call();
+            assert_eq!(word(&seat), DRIVEN);
+        });
+    }
+
+    #[test]
+    fn nobody_parks_where_no_thread_drives_and_whoever_was_woken_leaves_the_queue() {
+        check(|| {
+            let (seat, waiter) = (Seat::default(), Arc::<Waiter>::default());
+            let mut place = Place::enter(&seat, &waiter);
+            place.park_behind(None);
+            assert!(!place.drives);
+            assert_eq!((word(&seat), seat.parked.lock().expect("no panic").len()), (0, 0));
+            assert!(seat.take());
+            waiter.ring();
+            place.park_behind(None);
+            assert_eq!((word(&seat), seat.parked.lock().expect("no panic").len()), (DRIVEN, 0));
+        });
+    }
+}
