@@ -470,3 +470,26 @@ fn next(turn: &mut u16, nodes: u16) -> u16 {
 /// Nothing is in flight that could complete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Stalled;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tests::opened;
+
+    #[test]
+    fn what_is_left_when_a_pool_ends_is_counted_and_what_completes_is_not() {
+        let (opened, stepped) = opened();
+        let mut core = Core::new(opened);
+        let thread = core.new_thread(Asker { process: ProcessId(1), compute: 0 });
+        assert_eq!(core.drain(), None);
+        for _ in 0..3 {
+            let sleep = core.submit(thread, Op::Sleep(Ps(1)), None);
+            assert!(matches!(sleep, Submitted::Open(_)));
+        }
+        stepped.end(1);
+        assert_eq!(core.drain(), Some((2, Wait::Sleep)));
+        stepped.end(0);
+        stepped.end(2);
+        assert_eq!((core.drain(), core.ends()), (None, 3));
+    }
+}

@@ -281,6 +281,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::address::{Address, Permissions, ProcessId};
 
     const fn op(place: usize) -> OpId {
         OpId::new(place)
@@ -349,6 +350,32 @@ mod tests {
         assert_eq!(tracker.queues.len(), 1);
         tracker.end(second.0, &read, &mut Vec::new());
         assert!(tracker.queues.is_empty());
+    }
+
+    #[test]
+    fn an_operation_touches_the_pages_of_its_bytes_and_no_other() {
+        let (first, second) = (PAGE_BYTES - 1, 2 * PAGE_BYTES);
+        for (address, bytes, pages) in
+            [(0, 1, (0, 0)), (first, 1, (0, 0)), (first, 2, (0, 1)), (second, PAGE_BYTES, (2, 2))]
+        {
+            assert_eq!(Touched::bytes(address, bytes, false), touched(&[pages], false));
+        }
+        assert_eq!(Touched::bytes(second, PAGE_BYTES + 1, true), touched(&[(2, 3)], true));
+        assert_eq!(Touched::bytes(second, 0, true), touched(&[(2, 2)], true));
+        let part = |address, bytes| Segment { address: Address(address), bytes };
+        let parts = [part(second, 8), part(0, 8), part(first, 2)];
+        let (reads, writes) = (touched(&[(0, 1), (2, 2)], false), touched(&[(0, 1), (2, 2)], true));
+        assert_eq!(Touched::by(&Op::Read(parts.into_iter().collect())), reads);
+        assert_eq!(Touched::by(&Op::Write(parts.into_iter().collect(), Vec::new())), writes);
+        // An operation that takes memory or a lock away is ordered as a write of it.
+        let (word, one) = (Address(second), touched(&[(2, 2)], true));
+        assert_eq!(Touched::by(&Op::Lock { word, holder: 1 }), one);
+        assert_eq!(Touched::by(&Op::Free(word, 8)), one);
+        let (with, permissions) = (ProcessId(2), Permissions::READ);
+        assert_eq!(Touched::by(&Op::Share { region: parts[0], with, permissions }), one);
+        for op in [Op::Alloc { memory: 0, bytes: 8, permissions }, Op::Fence] {
+            assert_eq!(Touched::by(&op), Touched::default());
+        }
     }
 
     #[test]

@@ -278,3 +278,19 @@ impl Spawner {
         self.0.upgrade().expect("the list of tasks is there").spawn(Box::pin(task));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::tests::pool;
+
+    /// A program that makes a list for each of its requests must not grow.
+    #[test]
+    fn a_list_that_was_dropped_gives_its_place_back() {
+        let (pool, _) = pool();
+        for _ in 0..3 {
+            let (first, second) = (pool.tasks(), pool.tasks());
+            assert_eq!((first.0.index, second.0.index), (0, 1));
+            drop((second, first));
+        }
+    }
+}

@@ -1,6 +1,6 @@
 //! Machine threads that are parked: what completes for them, and who interrupts them.
 
-use super::{Stepped, pool, sleep};
+use super::{REST, Stepped, pool, sleep};
 use crate::{Address, Pool, Thread, Unfinished};
 
 /// Has the caller of `wait` parked behind this thread, which drives the pool until the caller has
@@ -21,6 +21,7 @@ fn behind_a_driver(wait: impl FnOnce(&Pool, Thread) -> Result<(), Unfinished> + 
         assert_eq!(drives.wait(), Ok(()));
         assert_eq!(parks.join().expect("it returns"), Err(Unfinished::Interrupted));
     });
+    assert_eq!(stepped.state().drivers.len(), 1, "no two drive the pool");
 }
 
 /// Interrupts when it is asked for the third time.
@@ -46,23 +47,79 @@ fn tasks_behind_another_driver_are_interrupted() {
     });
 }
 
-/// The driver keeps the seat meanwhile, so that it calls nobody: it tells the parked thread.
+/// The driver keeps the seat meanwhile, so that it calls nobody: it tells each parked thread.
 #[test]
 fn a_direct_access_that_another_thread_completes_is_told_to_its_own() {
     let (pool, stepped) = pool();
     stepped.state().direct = Some(Vec::new());
     let thread = pool.thread().expect("a thread");
     let at = Address::new(0, 4096);
+    let write = |number: usize| {
+        while stepped.state().direct.as_ref().is_some_and(|begun| begun.len() < number) {
+            std::thread::yield_now();
+        }
+        let ended = thread.fork().write_from(at, &[1; 8]);
+        let mut state = stepped.state();
+        assert!(state.direct_done >= number, "it has completed");
+        state.direct_returned += 1;
+        ended
+    };
+    std::thread::scope(|scope| {
+        let parked = [1, 2].map(|number| {
+            scope.spawn({
+                let write = &write;
+                move || write(number)
+            })
+        });
+        assert_eq!(thread.read_into(at, &mut [0; 8]), Ok(()));
+        for thread in parked {
+            assert_eq!(thread.join().expect("it returns"), Ok(()));
+        }
+    });
+}
+
+#[test]
+fn what_a_driver_completes_for_a_parked_thread_is_told_to_it() {
+    let (pool, stepped) = pool();
+    let thread = pool.thread().expect("a thread");
+    let (other, drives) = (thread.fork(), sleep(&thread));
     std::thread::scope(|scope| {
         let parks = scope.spawn(|| {
             while stepped.rests() == 0 {
                 std::thread::yield_now();
             }
-            let ended = thread.fork().write_from(at, &[1; 8]);
-            stepped.state().has_second_returned = true;
+            let handle = sleep(&other);
+            let ends = scope.spawn(|| {
+                std::thread::sleep(REST * 20);
+                stepped.end(1);
+            });
+            let ended = handle.wait();
+            ends.join().expect("it returns");
+            stepped.end(0);
             ended
         });
-        assert_eq!(thread.read_into(at, &mut [0; 8]), Ok(()));
+        assert_eq!(drives.wait(), Ok(()));
         assert_eq!(parks.join().expect("it returns"), Ok(()));
     });
+    assert_eq!(stepped.state().drivers.len(), 1, "no two drive the pool");
+}
+
+#[test]
+fn a_wait_that_nobody_interrupts_goes_on_to_its_end() {
+    let (pool, stepped) = pool();
+    let thread = pool.thread().expect("a thread");
+    let tasks = pool.tasks();
+    let (other, ends) = (thread.fork(), stepped.clone());
+    let code = async {
+        let handle = sleep(&thread);
+        stepped.end(0);
+        handle.await
+    };
+    assert_eq!(pool.run_attended(code, || false), Ok(Ok(())));
+    tasks.spawn(async move {
+        let handle = sleep(&other);
+        ends.end(1);
+        handle.await.expect("it completes");
+    });
+    assert_eq!(tasks.run_attended(|| false), Ok(()));
 }

@@ -4,14 +4,16 @@ mod interrupts;
 mod operations;
 mod tasks;
 
+use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
+use std::thread::ThreadId;
 use std::time::Duration;
 
 use ethermem_units::Ps;
 
 use crate::{
-    Address, Asker, Backend, Direct, End, Ended, Error, Facts, Network, Op, OpId, Opened, Outcome,
-    Pending, Pool, Progress, Reply, Thread, Wait, Waited, WaitedId,
+    Access, Address, Asker, Backend, Direct, End, Ended, Error, Facts, Network, Op, OpId, Opened,
+    Outcome, Pending, Pool, Progress, Reply, Thread, Wait, Waited, WaitedId,
 };
 
 /// Number of rests without a completion after which a test has failed: some thread waits for ever.
@@ -19,9 +21,11 @@ const RESTS_MAX: u32 = 100_000;
 /// Long enough that a test's threads do not take the processor from each other.
 const REST: Duration = Duration::from_micros(50);
 
+const NOW: Ps = Ps(42);
+
 /// The backend, as its test sees it.
 #[derive(Clone, Default)]
-struct Stepped(Arc<Mutex<State>>);
+pub(crate) struct Stepped(Arc<Mutex<State>>);
 
 #[derive(Default)]
 struct State {
@@ -34,16 +38,18 @@ struct State {
     rests: u32,
     /// Number of looks at each direct access; absent without a direct path.
     direct: Option<Vec<u32>>,
-    /// True once the second direct access has completed.
-    is_second_done: bool,
-    /// True once the thread of the second direct access has returned.
-    has_second_returned: bool,
+    /// Number of direct accesses that have completed, except for the first.
+    direct_done: usize,
+    /// Number of their threads that have returned.
+    direct_returned: usize,
+    /// Machine threads that drove the pool.
+    drivers: HashSet<ThreadId>,
     tended: Option<mpsc::Sender<()>>,
     end: Option<Error>,
 }
 
 /// A pool of three compute nodes and two memory nodes.
-fn pool() -> (Pool, Stepped) {
+pub(crate) fn pool() -> (Pool, Stepped) {
     pool_with(Facts::new(3, 2))
 }
 
@@ -54,13 +60,19 @@ fn pool_with(facts: Facts) -> (Pool, Stepped) {
     (pool, stepped)
 }
 
+/// The backend of such a pool.
+pub(crate) fn opened() -> (Opened, Stepped) {
+    let stepped = Stepped::default();
+    (Opened { backend: Box::new(stepped.clone()), facts: Facts::new(3, 2) }, stepped)
+}
+
 impl Stepped {
     fn state(&self) -> MutexGuard<'_, State> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The operation that began as number `index` completes at the next progress.
-    fn end(&self, index: usize) {
+    pub(crate) fn end(&self, index: usize) {
         let mut state = self.state();
         let at = state.open.iter().position(|open| *open == index).expect("it is in flight");
         state.open.remove(at);
@@ -84,7 +96,7 @@ fn sleep(thread: &Thread) -> Pending<()> {
 
 impl Backend for Stepped {
     fn now(&self) -> Ps {
-        Ps::ZERO
+        NOW
     }
 
     /// A fence and an allocation complete at once.
@@ -105,6 +117,7 @@ impl Backend for Stepped {
 
     fn progress(&mut self, ended: &mut Ended) -> Progress {
         let mut state = self.state();
+        state.drivers.insert(std::thread::current().id());
         if state.due.is_empty() && state.open.is_empty() {
             return Progress::Idle;
         }
@@ -133,6 +146,18 @@ impl Backend for Stepped {
         (open > 0).then_some((open, Wait::Sleep))
     }
 
+    /// An access of node 1 takes no time.
+    fn at_once(&mut self, _: Asker, access: Access<'_>) -> Option<Result<u64, Error>> {
+        match access {
+            Access::Read(from, to) if from.memory() == 1 => {
+                to.fill(9);
+                Some(Ok(0))
+            }
+            Access::Modify(word, _) if word.memory() == 1 => Some(Ok(7)),
+            _ => None,
+        }
+    }
+
     fn direct(&mut self) -> Option<&mut dyn Direct> {
         let has_direct = self.state().direct.is_some();
         if has_direct { Some(self) } else { None }
@@ -150,8 +175,9 @@ impl Backend for Stepped {
     }
 }
 
-/// Two accesses by two machine threads: a look at the first completes the second, once the second
-/// was looked at. The first completes when the thread of the second has returned.
+/// Three accesses by as many machine threads. A look at the first completes one of the others, once
+/// that was looked at and the threads of those before it have returned. The first completes when
+/// all others have returned.
 impl Direct for Stepped {
     fn begin(&mut self, _: Asker, _: Waited<'_>) -> Option<WaitedId> {
         let mut state = self.state();
@@ -167,16 +193,21 @@ impl Direct for Stepped {
         ended: &mut Ended,
     ) -> Result<Result<(), Error>, Duration> {
         let mut state = self.state();
+        let state = &mut *state;
         state.rests += 1;
         assert!(state.rests < RESTS_MAX, "a thread waits for ever");
         let looks = state.direct.as_mut().expect("the access was begun");
         looks[id.place()] += 1;
-        let was_second_seen = looks.get(1).is_some_and(|looks| *looks > 0);
-        if id.place() == 0 && was_second_seen && !state.is_second_done {
-            state.is_second_done = true;
-            ended.waited.push(WaitedId::new(1));
+        let next = state.direct_returned + 1;
+        let are_both_seen = [1, 2].iter().all(|at| looks.get(*at).is_some_and(|looks| *looks > 0));
+        if id.place() == 0 && are_both_seen && next < 3 && state.direct_done < next {
+            state.direct_done = next;
+            ended.waited.push(WaitedId::new(next));
         }
-        let has_ended = [state.has_second_returned, state.is_second_done][id.place()];
+        let has_ended = match id.place() {
+            0 => state.direct_returned == 2,
+            other => state.direct_done >= other,
+        };
         if has_ended { Ok(Ok(())) } else { Err(REST) }
     }
 }

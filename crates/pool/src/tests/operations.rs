@@ -7,7 +7,9 @@ use std::sync::{Arc, mpsc};
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
-use super::{Quiet, pool, pool_with, sleep};
+use ethermem_units::Ps;
+
+use super::{NOW, Quiet, pool, pool_with, sleep};
 use crate::{Address, Error, Facts, LockWords, Op, Permissions, ProcessId, Segment};
 
 /// Longer than a busy machine lets any thread wait.
@@ -223,4 +225,52 @@ fn what_the_backend_finds_wrong_at_its_end_is_said_by_the_close() {
     let wrong = Error::Violated { what: "bytes".to_owned() };
     stepped.state().end = Some(wrong.clone());
     assert_eq!(pool.close(), Err(wrong));
+}
+
+#[test]
+fn an_access_that_takes_no_time_overtakes_nothing() {
+    let (pool, stepped) = pool();
+    let thread = pool.thread().expect("a thread");
+    let (at, mut read) = (Address::new(1, 4096), [0; 8]);
+    assert_eq!(thread.read_now(at, &mut read), Some(Ok(())));
+    assert_eq!((read, thread.fetch_add(at, 1).poll_result()), ([9; 8], Some(Ok(7))));
+    let mut write = thread.write(at, &[1; 8]);
+    assert_eq!(thread.read_now(at, &mut read), None);
+    let mut add = thread.fetch_add(at, 1);
+    assert_eq!((add.poll_result(), stepped.places().len()), (None, 1));
+    for index in [0, 1] {
+        stepped.end(index);
+        assert!(pool.step());
+    }
+    assert_eq!((write.poll_result(), add.poll_result()), (Some(Ok(())), Some(Ok(1))));
+    assert_eq!(thread.read_now(at, &mut read), Some(Ok(())));
+}
+
+#[test]
+fn a_sleep_is_counted_from_now() {
+    let (pool, stepped) = pool();
+    let thread = pool.thread().expect("a thread");
+    sleep(&thread).detach();
+    assert_eq!((pool.now(), thread.now()), (NOW, NOW));
+    assert!(matches!(stepped.state().begun[0].1, Op::Sleep(until) if until == NOW + Ps(1)));
+}
+
+#[test]
+fn an_offload_is_the_one_that_was_registered_under_its_name() {
+    let (pool, stepped) = pool();
+    let thread = pool.thread().expect("a thread");
+    let built_in = ethermem_offload::built_in();
+    let [first, second] = [0, 1].map(|at| built_in[at].1.clone());
+    pool.register_once("mine", first.clone());
+    pool.register_once("mine", second.clone());
+    let ask = || thread.offload("mine", address(1), &[], &[]).detach();
+    ask();
+    pool.register("mine", second.clone());
+    ask();
+    for (at, expected) in [first, second].iter().enumerate() {
+        let Op::Offload { offload: Some(found), .. } = &stepped.state().begun[at].1 else {
+            unreachable!("it was asked for")
+        };
+        assert!(Arc::ptr_eq(found, expected), "{at}");
+    }
 }

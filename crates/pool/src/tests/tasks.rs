@@ -1,6 +1,6 @@
 //! Tasks: each is woken, whatever completes what it awaits.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
 use std::rc::Rc;
 use std::task::{Poll, Waker};
@@ -88,4 +88,44 @@ fn what_completes_for_a_task_of_another_list_reaches_it() {
     });
     tasks.run();
     assert_eq!(stepped.rests(), 0);
+}
+
+#[test]
+fn tasks_that_tasks_add_run_in_turn_before_the_list_ends() {
+    let (pool, _) = pool();
+    let (tasks, told) = (pool.tasks(), Rc::new(RefCell::new(Vec::new())));
+    let spawner = tasks.spawner();
+    for name in [1, 2] {
+        let (spawner, told) = (spawner.clone(), told.clone());
+        tasks.spawn(async move {
+            told.borrow_mut().push(name);
+            spawner.spawn(async move { told.borrow_mut().push(name + 10) });
+        });
+    }
+    tasks.run();
+    assert_eq!(*told.borrow(), [1, 2, 11, 12]);
+}
+
+/// As runtimes' `yield_now` does.
+#[test]
+fn code_that_wakes_itself_is_polled_again() {
+    let (pool, stepped) = pool();
+    let thread = pool.thread().expect("a thread");
+    for (round, by_value) in [(0, false), (1, true)] {
+        let mut handle = None;
+        pool.run(poll_fn(|context| {
+            if handle.is_some() {
+                stepped.end(round);
+                return Poll::Ready(());
+            }
+            handle = Some(sleep(&thread));
+            if by_value {
+                context.waker().clone().wake();
+            } else {
+                context.waker().wake_by_ref();
+            }
+            Poll::Pending
+        }));
+        handle.expect("it was begun").wait().expect("it completes");
+    }
 }
