@@ -171,3 +171,6 @@ impl Pager<'_> {
         self.forget_the_gone();
     }
 }
+
+#[cfg(test)]
+mod tests;
