@@ -61,6 +61,7 @@ from .result import (
     PacketCounts,
     Queue,
     Result,
+    Steady,
     Utilisation,
 )
 from .simulation import run
@@ -105,6 +106,7 @@ __all__ = [
     "RestartedError",
     "Result",
     "StalledError",
+    "Steady",
     "Tasks",
     "Thread",
     "UncertainError",

@@ -73,6 +73,38 @@ class Kinds:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Steady:
+    """Whether a run of synthetic messages has settled, and how it is known.
+
+    `docs/reference/output.md` names the methods. A half width is that of a 95 % confidence interval
+    from 20 batches of messages.
+    """
+
+    state: Literal["settled", "unsettled", "not-sustained"]
+    """What the numbers are worth. Latencies of a load that is not sustained grow with the run."""
+    why: str | None
+    """Why it has not settled."""
+    load_carried: float | None
+    """The load that ended while messages arrived; None for a run too short to know."""
+    backlog_growth: float | None
+    """Share of the bytes that arrived by which the backlog grew."""
+    warmup_messages: int | None
+    """Messages that the warm-up takes by MSER-5; None where it does not end in the first half."""
+    batch_correlation: float | None
+    """Correlation of the mean slowdown of a batch with that of the next one."""
+    slowdown_mean_ci95_half_width: float | None
+    """Half width of the mean slowdown."""
+    slowdown_p99_ci95_half_width: float | None
+    """Half width of the 99th percentile."""
+    latency_ns_mean_ci95_half_width: float | None
+    """Half width of the mean latency, ns."""
+    latency_ns_p99_ci95_half_width: float | None
+    """Half width of the 99th percentile, ns."""
+    imprecision: float | None
+    """The largest of the four over what is asked: 3 % of a mean, 5 % of a 99th percentile."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Utilisation:
     """Fractions of the links' block slots that were used, over the simulated time."""
 
@@ -211,6 +243,8 @@ class Result:
     """Completed data bits over `simulated_ns`, for the mean node, in Gb/s."""
     control_overhead: float | None
     """Fraction of the memory traffic's slots that held control or framing instead of data."""
+    steady: Steady | None
+    """Whether the numbers would stay in a longer run; None for a trace."""
     kinds: Kinds
     """Slowdown and latency of measured messages."""
     utilisation: Utilisation | None

@@ -133,7 +133,8 @@ fn runs_table(runs: &[ReportedRun]) -> DataTable {
     ];
     let rows = runs.iter().map(|reported| {
         let run = &reported.result;
-        let kinds = &run.kinds;
+        let [all, read, write] =
+            [&run.kinds.all, &run.kinds.read, &run.kinds.write].map(|kind| run.shown(kind));
         vec![
             reported.workload.clone(),
             reported.fabric.clone(),
@@ -141,12 +142,12 @@ fn runs_table(runs: &[ReportedRun]) -> DataTable {
             fixed(run.messages_lost as f64, 0),
             load(run),
             fixed(run.payload_goodput_gbps_per_node, 2),
-            optional(kinds.all.slowdown_mean, 3),
-            optional(kinds.read.slowdown_mean, 3),
-            optional(kinds.write.slowdown_mean, 3),
-            optional(kinds.all.slowdown_p99, 3),
-            optional(kinds.all.latency_ns_mean, 1),
-            optional(kinds.all.latency_ns_p99, 1),
+            optional(all.slowdown_mean, 3),
+            optional(read.slowdown_mean, 3),
+            optional(write.slowdown_mean, 3),
+            optional(all.slowdown_p99, 3),
+            optional(all.latency_ns_mean, 1),
+            optional(all.latency_ns_p99, 1),
         ]
     });
     DataTable {
@@ -180,7 +181,8 @@ const RUN_TO_THE_END: &str = "A message's slowdown is its time from arrival to e
     that the same message takes alone in the same fabric. All messages run to their end; those \
     that never ended are counted as lost. The measured load is a mean over the whole run, its \
     drain included, which a few long messages make long. Percentiles are of nearest rank, at most \
-    0.01 % above the exact value.";
+    0.01 % above the exact value. A cell or a point is blank where the load is not sustained: \
+    more arrives than ends, and latencies grow with the length of the run.";
 
 fn footer(definitions: Option<&str>) -> Markup {
     html! { footer { p { (definitions.unwrap_or(RUN_TO_THE_END)) } } }

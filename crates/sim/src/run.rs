@@ -1,5 +1,7 @@
 //! A run: one scenario on one fabric, to its end, with one result.
 
+mod length;
+
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
@@ -12,9 +14,10 @@ use crate::engine::{Alone, Engine, Fabric, Loss, Observer, RunError, Way};
 use crate::metrics::{MessageWay, Recorder, RunFacts, RunResult, Window};
 use crate::output::{MessageWriter, OutputError, Timeline};
 use crate::registry::FabricEntry;
-use crate::scenario::Scenario;
+use crate::scenario::{Length, Scenario};
 use crate::workload::{LinkBlocks, Offered, Poisson, WorkloadConfig};
-use crate::{Kind, Message, MessageSource, SourceError};
+use crate::{FabricConfig, Kind, Message, MessageSource, SourceError};
+use length::run_until_known;
 
 /// The options of a run, beside its scenario.
 pub struct RunOptions<'a> {
@@ -91,6 +94,17 @@ impl std::error::Error for RunFailure {}
 /// # Errors
 /// [`RunFailure`]; there is no partial result.
 pub fn run(scenario: &Scenario, options: RunOptions<'_>) -> Result<RunResult, RunFailure> {
+    match scenario.run.length {
+        Length::Given => run_given(scenario, options),
+        Length::UntilKnown { events_max } => run_until_known(scenario, events_max, options),
+    }
+}
+
+/// [`run`], with the number of messages that the workload has.
+pub(crate) fn run_given(
+    scenario: &Scenario,
+    options: RunOptions<'_>,
+) -> Result<RunResult, RunFailure> {
     let run = options.fabric.run;
     guarded(|| run(scenario, options))
 }
@@ -130,15 +144,14 @@ pub(crate) fn run_on<F: Fabric>(
     options.fabric.check(scenario).map_err(refused)?;
     let messages = messages(scenario).map_err(refused)?;
     let mut source = Bounded { messages, fabric: options.fabric };
-    let mut watch = Watch::<F> {
-        recorder: Recorder::new(window(scenario, source.messages_total())),
-        alone: Alone::new(config),
-        writer: options.messages.take(),
-        failure: None,
-        forgotten: 0,
-        way: Way::default(),
-        ways: options.ways.then(Vec::new),
+    let window = window(scenario, source.messages_total());
+    let (recorder, load_requested) = match &scenario.workload {
+        WorkloadConfig::Poisson(poisson) => {
+            (Recorder::of_steady_arrivals(window), Some(poisson.load))
+        }
+        WorkloadConfig::Trace(_) => (Recorder::new(window), None),
     };
+    let mut watch = Watch::<F>::new(recorder, config, &mut options);
     let started = Instant::now();
     let mut engine = Engine::new(F::build(config, seed));
     if let Some(timeline) = options.timeline.take() {
@@ -157,13 +170,6 @@ pub(crate) fn run_on<F: Fabric>(
     if let Some(error) = watch.failure {
         return Err(RunFailure::Output(error));
     }
-    if let Some(writer) = watch.writer {
-        writer.close().map_err(RunFailure::Output)?;
-    }
-    let load_requested = match &scenario.workload {
-        WorkloadConfig::Poisson(poisson) => Some(poisson.load),
-        WorkloadConfig::Trace(_) => None,
-    };
     let mut notices = Vec::new();
     if let Some(timeline) = end.timeline {
         let summary = timeline.close().map_err(RunFailure::Output)?;
@@ -187,7 +193,11 @@ pub(crate) fn run_on<F: Fabric>(
         notices,
     };
     let ways = watch.ways.take().unwrap_or_default();
-    Ok(RunResult { ways, ..watch.recorder.finish(facts, end.stats) })
+    let result = RunResult { ways, ..watch.recorder.finish(facts, end.stats) };
+    if let Some(writer) = watch.writer {
+        writer.close(result.steady.as_ref()).map_err(RunFailure::Output)?;
+    }
+    Ok(result)
 }
 
 /// The messages of a scenario, equal for every fabric that it runs on: the load refers to the
@@ -281,6 +291,19 @@ struct Watch<F: Fabric> {
 }
 
 impl<F: Fabric> Watch<F> {
+    /// Takes the writer of the options.
+    fn new(recorder: Recorder, config: &FabricConfig, options: &mut RunOptions<'_>) -> Watch<F> {
+        Watch {
+            recorder,
+            alone: Alone::new(config),
+            writer: options.messages.take(),
+            failure: None,
+            forgotten: 0,
+            way: Way::default(),
+            ways: options.ways.then(Vec::new),
+        }
+    }
+
     fn write(&mut self, message: &Message, ended: Option<(Ps, Ps)>) {
         if let Some(writer) = &mut self.writer {
             let written = match ended {

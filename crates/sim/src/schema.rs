@@ -92,7 +92,10 @@ fn kind(allowed: &str, is_whole: bool) -> Map<String, Value> {
         ("true, false", ..) => json!({ "type": "boolean" }),
         ("a file" | "a name of the file", ..) => json!({ "type": "string" }),
         (_, Some(choices), _) | (_, _, Some(choices)) => json!({ "enum": choices }),
-        _ => range(allowed, is_whole),
+        _ => match allowed.split_once(", ").and_then(|(first, rest)| Some((name(first)?, rest))) {
+            Some((word, rest)) => json!({ "anyOf": [{ "const": word }, kind(rest, is_whole)] }),
+            None => range(allowed, is_whole),
+        },
     };
     schema.as_object().expect("an object").clone()
 }
@@ -167,6 +170,14 @@ mod tests {
             ),
             ("68, 256", false, json!({ "enum": [68, 256] })),
             ("\"fair\", \"strict\"", false, json!({ "enum": ["fair", "strict"] })),
+            (
+                "\"auto\", 1 to 9",
+                true,
+                json!({ "anyOf": [
+                    { "const": "auto" },
+                    { "type": "integer", "minimum": 1, "maximum": 9 },
+                ] }),
+            ),
             ("true, false", false, json!({ "type": "boolean" })),
             ("a file", false, json!({ "type": "string" })),
         ];
@@ -182,7 +193,7 @@ mod tests {
         assert!(keys.len() > 100, "{} keys", keys.len());
         for key in keys {
             let rule = of(&schema, &key.name);
-            let has_rule = rule.get("enum").is_some() || rule.get("type").is_some();
+            let has_rule = ["enum", "type", "anyOf"].iter().any(|part| rule.get(part).is_some());
             assert!(has_rule, "{}: {rule}", key.name);
         }
         assert_eq!(

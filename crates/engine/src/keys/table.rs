@@ -125,6 +125,26 @@ impl<'s> Table<'s> {
         }
     }
 
+    /// Reads an integer, or `"auto"`, which is the default and gives `None`.
+    ///
+    /// # Errors
+    /// [`InputError`] for what is not allowed.
+    pub fn integer_or_auto(
+        &self,
+        key: &str,
+        range: RangeInclusive<u64>,
+    ) -> Result<Option<u64>, InputError> {
+        const AUTO: &str = "auto";
+        let allowed = format!("\"{AUTO}\", {} to {}", range.start(), range.end());
+        let read = self.ask(key, format!("\"{AUTO}\""), &allowed, true, |value| {
+            if as_text(value) == Some(AUTO) {
+                return Some(None);
+            }
+            as_integer(value).filter(|number| range.contains(number)).map(Some)
+        });
+        Ok(read?.flatten())
+    }
+
     /// Reads an integer.
     ///
     /// # Errors

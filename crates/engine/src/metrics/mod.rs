@@ -7,6 +7,7 @@ mod frames;
 mod kind;
 mod recorder;
 mod result;
+mod steady;
 mod way;
 
 pub use cdf::CdfPoint;
@@ -15,4 +16,5 @@ pub use frames::FrameStats;
 pub(crate) use frames::FrameTimes;
 pub use recorder::{Recorder, Window};
 pub use result::{KindStats, Kinds, RunFacts, RunResult};
+pub use steady::{MEAN_PRECISION, P99_PRECISION, Steady, SteadyState};
 pub use way::MessageWay;

@@ -6,6 +6,7 @@ use ethermem_workload::{Kind, Message};
 use super::FabricStats;
 use super::kind::KindRecorder;
 use super::result::{Kinds, RunFacts, RunResult};
+use super::steady::Watch;
 
 /// The messages of a run that are measured, by their index. The others load the fabric all the
 /// same.
@@ -23,6 +24,12 @@ impl Window {
     #[must_use]
     pub fn cut(messages_total: u64, warmup: u64, cooldown: u64) -> Window {
         Window { measured: warmup..messages_total.saturating_sub(cooldown) }
+    }
+
+    /// The range of measured indices, if it is bounded and not empty.
+    fn bounded(&self) -> Option<Range<u64>> {
+        let Range { start, end } = self.measured;
+        (start < end && end < u64::MAX).then_some(start..end)
     }
 
     /// True if the message with this index is measured.
@@ -44,9 +51,19 @@ pub struct Recorder {
     payload_bytes: u64,
     arrivals: Span,
     arrivals_measured: Span,
+    /// Apart, for it is large, and traces have none.
+    steady: Option<Box<Watch>>,
 }
 
 impl Recorder {
+    /// A recorder that also determines whether the run settles. The messages arrive at a constant
+    /// rate, and the window is bounded.
+    #[must_use]
+    pub fn of_steady_arrivals(window: Window) -> Recorder {
+        let steady = window.bounded().map(|measured| Box::new(Watch::new(measured)));
+        Recorder { steady, ..Recorder::new(window) }
+    }
+
     /// A recorder without messages.
     #[must_use]
     pub fn new(window: Window) -> Recorder {
@@ -58,6 +75,7 @@ impl Recorder {
             payload_bytes: 0,
             arrivals: Span::EMPTY,
             arrivals_measured: Span::EMPTY,
+            steady: None,
         }
     }
 
@@ -71,6 +89,9 @@ impl Recorder {
         self.finished += 1;
         self.payload_bytes += message.bytes.0;
         self.arrivals.include(message.arrival);
+        if let Some(steady) = &mut self.steady {
+            steady.record(message, finished, alone);
+        }
         if self.window.contains(message.index) {
             self.arrivals_measured.include(message.arrival);
             let latency = finished - message.arrival;
@@ -121,6 +142,9 @@ impl Recorder {
         if all.messages == 0 && self.finished > 0 {
             notices.push("no message was measured: warm-up and cool-down cover the run".to_owned());
         }
+        let steady = self.steady.map(|watch| watch.finish(facts.load_requested));
+        let unsettled = steady.as_ref().and_then(|steady| steady.notice(facts.load_requested));
+        notices.extend(unsettled);
         let goodput_gbps = if facts.simulated > Ps::ZERO {
             // Bits per picosecond are Tb/s.
             self.payload_bytes as f64 * 8.0 / facts.simulated.0 as f64 * 1_000.0
@@ -145,6 +169,7 @@ impl Recorder {
             payload_goodput_gbps: goodput_gbps,
             payload_goodput_gbps_per_node: goodput_gbps / f64::from(facts.nodes.max(1)),
             control_overhead: fabric.control_overhead,
+            steady,
             kinds: Kinds {
                 read: read.stats(),
                 write: write.stats(),

@@ -1,9 +1,10 @@
 use ethermem_units::Ps;
 use serde::Serialize;
 
-use super::MessageWay;
-
-use super::{CdfPoint, FrameStats, Matching, PacketCounts, Queue, Utilisation};
+use super::{
+    CdfPoint, FrameStats, Matching, MessageWay, PacketCounts, Queue, Steady, SteadyState,
+    Utilisation,
+};
 
 /// The engine's facts about a run, without its messages.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -75,6 +76,8 @@ pub struct RunResult {
     pub payload_goodput_gbps_per_node: f64,
     /// Share of the memory traffic's slots that carried control or framing.
     pub control_overhead: Option<f64>,
+    /// Whether the numbers would stay in a longer run; `None` for a trace, which has one length.
+    pub steady: Option<Steady>,
     /// Slowdown and latency of measured messages.
     pub kinds: Kinds,
     /// Utilisation of the links.
@@ -98,6 +101,31 @@ pub struct RunResult {
     pub ways: Vec<MessageWay>,
 }
 
+impl RunResult {
+    /// True unless the backlog grew to the end of the arrivals. The latencies of a load that is not
+    /// sustained depend on the length of the run, so tables and figures leave them out.
+    #[must_use]
+    pub fn is_sustained(&self) -> bool {
+        self.steady.as_ref().is_none_or(|steady| steady.state != SteadyState::NotSustained)
+    }
+
+    /// The statistics of all messages, as tables and figures show them. See [`RunResult::shown`].
+    #[must_use]
+    pub fn shown_all(&self) -> KindStats {
+        self.shown(&self.kinds.all)
+    }
+
+    /// The statistics of a kind, as tables and figures show them: without latencies and slowdowns
+    /// if the load was not sustained.
+    #[must_use]
+    pub fn shown(&self, stats: &KindStats) -> KindStats {
+        if self.is_sustained() {
+            return stats.clone();
+        }
+        KindStats { messages: stats.messages, bytes: stats.bytes, ..KindStats::default() }
+    }
+}
+
 /// Statistics by kind of message.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(deny_unknown_fields))]
@@ -116,7 +144,7 @@ pub struct Kinds {
 /// Slowdown (time over the time alone in the fabric) and latency (arrival to end) of measured
 /// messages. `None` without messages. Means, minima and maxima are exact. Percentiles are of
 /// nearest rank: never below the exact one, and at most 0.01 % (slowdown: and 0.0001) above it.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(deny_unknown_fields))]
 pub struct KindStats {
     /// Number of messages measured.

@@ -7,6 +7,7 @@ use ethermem_workload::Message;
 use parquet::basic::{Compression, Encoding};
 use parquet::data_type::{ByteArray, ByteArrayType, DoubleType, Int32Type, Int64Type};
 use parquet::errors::ParquetError;
+use parquet::file::metadata::KeyValue;
 use parquet::file::properties::WriterProperties;
 use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::parser::parse_message_type;
@@ -14,8 +15,14 @@ use parquet::schema::types::{ColumnPath, Type};
 
 use ethermem_files::{AtomicFile, OutputError, reason, write_column};
 
+use crate::metrics::Steady;
+
 /// Number of rows kept in memory before they are encoded: 16 MB.
 const ROW_GROUP_ROWS: usize = 1 << 18;
+
+/// Metadata key of a file of messages. Its value is `steady` of the run's JSON: whether the run has
+/// settled.
+pub const STEADY_METADATA: &str = "ethermem.steady";
 
 /// The columns include the ones that a trace file needs, with equal names, and rows are in order of
 /// arrival. So the file of one run is a trace for the next.
@@ -116,15 +123,23 @@ impl MessageWriter {
     }
 
     /// Writes the waiting rows and gives the file its name. Messages that never ended, in a run
-    /// that was stopped, are left out.
+    /// The file's metadata gets `steady` as JSON, under [`STEADY_METADATA`].
     ///
     /// # Errors
     /// [`OutputError`] when the rest cannot be written; then no file is left.
-    pub fn close(mut self) -> Result<(), OutputError> {
+    ///
+    /// # Panics
+    /// Never: the metadata serialises.
+    pub fn close(mut self, steady: Option<&Steady>) -> Result<(), OutputError> {
         for row in std::mem::take(&mut self.waiting).into_iter().flatten() {
             self.buffer(row)?;
         }
         self.write_row_group()?;
+        if let Some(steady) = steady {
+            let json = serde_json::to_string(steady).expect("keys are strings");
+            let metadata = KeyValue::new(STEADY_METADATA.to_owned(), json);
+            self.parquet.append_key_value_metadata(metadata);
+        }
         let file = self.parquet.into_inner();
         file.map_err(|error| OutputError::new(&self.path, reason(error)))?.commit()
     }
@@ -229,9 +244,16 @@ mod tests {
         }
         writer.lost(&message(1)).unwrap();
         assert!(!path.exists());
-        writer.close().unwrap();
+        let steady = Steady::sample();
+        writer.close(Some(&steady)).unwrap();
 
         let reader = SerializedFileReader::new(File::open(&path).unwrap()).unwrap();
+        let metadata = reader.metadata().file_metadata().key_value_metadata().unwrap();
+        let found = metadata.iter().find(|pair| pair.key == STEADY_METADATA).unwrap();
+        let json: serde_json::Value =
+            serde_json::from_str(found.value.as_deref().unwrap()).unwrap();
+        assert_eq!(json, serde_json::to_value(&steady).unwrap());
+        assert_eq!(json["state"], "not-sustained");
         let rows: Vec<_> = reader.get_row_iter(None).unwrap().map(Result::unwrap).collect();
         assert_eq!(rows.len(), 4);
         for (index, row) in (0_u64..).zip(&rows) {
@@ -265,7 +287,7 @@ mod tests {
                 let message = message(index);
                 writer.finished(&message, message.arrival + Ps(300), Ps(300)).unwrap();
             }
-            writer.close().unwrap();
+            writer.close(None).unwrap();
             std::fs::read(&path).unwrap()
         };
         let bytes = write("a.parquet");
@@ -282,7 +304,7 @@ mod tests {
         let path = folder.path().join("messages.parquet");
         let mut writer = MessageWriter::create(&path).unwrap();
         writer.finished(&message(5), Ps(9_000), Ps(300)).unwrap();
-        writer.close().unwrap();
+        writer.close(None).unwrap();
         let reader = SerializedFileReader::new(File::open(&path).unwrap()).unwrap();
         let rows: Vec<_> = reader.get_row_iter(None).unwrap().map(Result::unwrap).collect();
         assert_eq!(rows.len(), 1);
@@ -294,7 +316,7 @@ mod tests {
     fn a_full_disk_is_said_in_one_line() {
         let mut writer = MessageWriter::create(Path::new("/dev/full")).unwrap();
         writer.lost(&message(0)).unwrap();
-        let line = writer.close().unwrap_err().to_string();
+        let line = writer.close(None).unwrap_err().to_string();
         assert_eq!(line, "cannot write /dev/full: No space left on device (os error 28)");
     }
 }

@@ -160,6 +160,7 @@ pub fn runs_table(runs: &[RunResult], style: TableStyle) -> String {
 fn row(run: &RunResult, kind: &str, stats: &KindStats, first: bool) -> Vec<String> {
     let once = |text: String| if first { text } else { String::new() };
     let load = run.load_measured.or(run.load_requested);
+    let stats = &run.shown(stats);
     [
         once(run.fabric.clone()),
         once(run.label.clone()),
@@ -242,6 +243,20 @@ mod tests {
         assert_eq!(rows[3][5..8], ["450.00", "300.01", "600.00"]);
         let said: Vec<&str> = table.lines().skip(4).collect();
         assert_eq!(said, ["edm srpt: 1 of 3 messages lost", "edm srpt: something fell back"]);
+    }
+
+    #[test]
+    fn a_load_that_is_not_sustained_has_no_latency_and_its_notice_names_what_is() {
+        let steady = crate::metrics::Steady::sample();
+        let notices = steady.notice(Some(0.9)).into_iter().collect();
+        let over = RunResult { steady: Some(steady), notices, ..run() };
+        let table = runs_table(&[over], TableStyle::Plain);
+        let rows: Vec<Vec<&str>> =
+            table.lines().map(|line| line.split_whitespace().collect()).collect();
+        assert_eq!(rows[1][4..], ["read", "1", "-", "-", "-", "-", "-", "-", "51.20"]);
+        let said = "edm srpt: load 0.9 is not sustained: it carries 0.700, and latencies grow with \
+                    the length of the run";
+        assert_eq!(table.lines().last(), Some(said));
     }
 
     #[test]

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::*;
 use crate::metrics::{
-    FabricStats, FrameStats, Matching, PacketCounts, Queue, Recorder, RunFacts, RunResult,
+    FabricStats, FrameStats, Matching, PacketCounts, Queue, Recorder, RunFacts, RunResult, Steady,
     Utilisation, Window,
 };
 
@@ -72,7 +72,7 @@ fn run() -> RunResult {
         packets: Some(PACKET_COUNTS),
         notices: vec!["from the fabric".to_owned()],
     };
-    recorder.finish(facts, stats)
+    RunResult { steady: Some(Steady::sample()), ..recorder.finish(facts, stats) }
 }
 
 const PACKET_COUNTS: PacketCounts = PacketCounts {
@@ -150,8 +150,23 @@ const FRAMES: &str = r#"{
     "latency_ns_p99_without_memory": 250.0
   }"#;
 
+const STEADY: &str = r#"{
+    "state": "not-sustained",
+    "why": "it carries 0.700, and latencies grow with the length of the run",
+    "load_carried": 0.7,
+    "backlog_growth": 0.222,
+    "warmup_messages": null,
+    "batch_correlation": 0.9,
+    "slowdown_mean_ci95_half_width": 1.0,
+    "slowdown_p99_ci95_half_width": 2.0,
+    "latency_ns_mean_ci95_half_width": 300.0,
+    "latency_ns_p99_ci95_half_width": 600.0,
+    "imprecision": 10.0
+  }"#;
+
 #[test]
 fn the_json_of_a_run_is_this() {
+    let steady = STEADY;
     let read = READ;
     let write = read.replace("2.0", "3.0").replace("599.04", "898.56");
     let rmw = read.replace("2.0", "4.0").replace("599.04", "1198.08");
@@ -175,6 +190,7 @@ fn the_json_of_a_run_is_this() {
   "payload_goodput_gbps": 1.024,
   "payload_goodput_gbps_per_node": 0.512,
   "control_overhead": 0.25,
+  "steady": {steady},
   "kinds": {{
     "read": {read},
     "write": {write},

@@ -186,7 +186,7 @@ pub(super) fn text(rows: &[Compared], baseline: &str, style: TableStyle) -> Stri
     let (head, cells) = points_rows(rows);
     text += "\nAll points:\n";
     text += &table(&head, &[0, 1, 2, 12], &[10, 9, 8, 7, 3], cells).render(style);
-    let number = |row: &Compared| row.same_messages.kinds.all.slowdown_mean;
+    let number = |row: &Compared| row.same_messages.shown_all().slowdown_mean;
     let places: Vec<(&Place, Option<f64>)> =
         rows.iter().map(|row| (&row.place, number(row))).collect();
     text += &order_lines(&Order::of(&places));

@@ -71,6 +71,10 @@ pub(crate) fn table(rows: &[Row], results: &Results, style: TableStyle) -> Strin
         if run.messages_lost > 0 {
             said += &format!("{} on {}: {} lost\n", row.workload, row.fabric, run.messages_lost);
         }
+        let notice = run.steady.as_ref().and_then(|steady| steady.notice(run.load_requested));
+        if let Some(notice) = notice {
+            said += &format!("{} on {}: {notice}\n", row.workload, row.fabric);
+        }
     }
     let table = TextTable {
         header: &HEADER,
@@ -82,7 +86,7 @@ pub(crate) fn table(rows: &[Row], results: &Results, style: TableStyle) -> Strin
 }
 
 fn cells_of(row: &Row, run: &RunResult, again: bool) -> Vec<String> {
-    let all = &run.kinds.all;
+    let all = &run.shown_all();
     let number = |value: Option<f64>, decimals: usize| {
         value.map_or_else(|| "-".to_owned(), |value| format!("{value:.decimals$}"))
     };

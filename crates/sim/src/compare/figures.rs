@@ -27,9 +27,8 @@ pub(super) fn figures_of(experiment: &str, rows: &[&Compared], repeat: Repeat<'_
     let figure = |what: &str, title: &str, caption: String, plot: Plot| {
         named(experiment, what, title, caption, plot, repeat)
     };
-    let same = |row: &Compared| row.same_messages.kinds.all.clone();
-    let own =
-        |row: &Compared| row.own_blocks.as_ref().unwrap_or(&row.same_messages).kinds.all.clone();
+    let same = |row: &Compared| row.same_messages.shown_all();
+    let own = |row: &Compared| row.own_blocks.as_ref().unwrap_or(&row.same_messages).shown_all();
     let panels = |measure: Measure, of: &dyn Fn(&Compared) -> KindStats, y: Axis| {
         let at = |(title, number): (&'static str, fn(&KindStats) -> Option<f64>)| {
             (title, rows.iter().map(|row| (&row.place, number(&of(row)))).collect::<Vec<_>>())
@@ -212,7 +211,7 @@ fn by_kind(runs: &[&RunResult], measure: Measure, y: Axis) -> Plot {
             .map(|(at, run)| BarSeries {
                 name: run.fabric.clone(),
                 role: role(&run.fabric),
-                values: kinds.iter().map(|(_, of)| number(of[at]?)).collect(),
+                values: kinds.iter().map(|(_, of)| number(&run.shown(of[at]?))).collect(),
             })
             .collect(),
     };
@@ -230,8 +229,7 @@ fn distribution(runs: &[&RunResult]) -> Plot {
         name: run.fabric.clone(),
         role: role(&run.fabric),
         points: run
-            .kinds
-            .all
+            .shown_all()
             .latency_cdf
             .iter()
             .map(|point| (point.latency_ns, point.share))

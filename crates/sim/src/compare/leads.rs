@@ -30,7 +30,7 @@ pub const LEAD_MEASURES: [&str; 4] =
 const DECIMALS: [usize; LEAD_MEASURES.len()] = [3, 3, 1, 1];
 
 fn measures(run: &RunResult) -> [Option<f64>; LEAD_MEASURES.len()] {
-    let all = &run.kinds.all;
+    let all = run.shown_all();
     [all.slowdown_mean, all.slowdown_p99, all.latency_ns_mean, all.latency_ns_p99]
 }
 

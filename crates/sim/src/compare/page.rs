@@ -22,7 +22,7 @@ pub fn points_page(rows: &[Compared], baseline: &str, repeat: Repeat<'_>) -> Rep
             rows.iter().filter(|row| row.place.experiment == *experiment).collect();
         figures.extend(figures_of(experiment, &rows, repeat));
     }
-    let mean = |row: &Compared| row.same_messages.kinds.all.slowdown_mean;
+    let mean = |row: &Compared| row.same_messages.shown_all().slowdown_mean;
     let places: Vec<At<'_>> = rows.iter().map(|row| (&row.place, mean(row))).collect();
     ReportInput {
         first: vec![leads_section(&leads(rows, baseline), baseline, true)],

@@ -89,8 +89,8 @@ pub fn points_rows(rows: &[Compared]) -> (Vec<&'static str>, Vec<Vec<String>>) {
         "differs",
     ];
     let row = |row: &Compared| {
-        let all = &row.same_messages.kinds.all;
-        let own = row.own_blocks.as_ref().map(|run| &run.kinds.all);
+        let all = row.same_messages.shown_all();
+        let own = row.own_blocks.as_ref().map(RunResult::shown_all);
         let mut cells = row.place.cells();
         cells.extend([
             number(row.load_asked, 2),
@@ -98,9 +98,9 @@ pub fn points_rows(rows: &[Compared]) -> (Vec<&'static str>, Vec<Vec<String>>) {
             number(all.slowdown_p99, 3),
             number(all.latency_ns_mean, 1),
             number(all.latency_ns_p99, 1),
-            number(own.and_then(|own| own.slowdown_mean), 3),
-            number(own.and_then(|own| own.slowdown_p99), 3),
-            number(own.and_then(|own| own.latency_ns_mean), 1),
+            number(own.as_ref().and_then(|own| own.slowdown_mean), 3),
+            number(own.as_ref().and_then(|own| own.slowdown_p99), 3),
+            number(own.as_ref().and_then(|own| own.latency_ns_mean), 1),
             number(row.place.published, 2),
             differs(row),
         ]);
@@ -111,7 +111,7 @@ pub fn points_rows(rows: &[Compared]) -> (Vec<&'static str>, Vec<Vec<String>>) {
 
 /// The difference of the mean slowdown from the published one, and its reason if it is over 10 %.
 fn differs(row: &Compared) -> String {
-    let Some(percent) = row.place.percent(row.same_messages.kinds.all.slowdown_mean) else {
+    let Some(percent) = row.place.percent(row.same_messages.shown_all().slowdown_mean) else {
         return "-".to_owned();
     };
     if percent.abs() <= NEAR_PERCENT {

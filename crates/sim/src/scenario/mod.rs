@@ -50,6 +50,20 @@ pub struct RunConfig {
     pub warmup_fraction: f64,
     /// Share of the messages that run but are not measured, from the last arrivals.
     pub cooldown_fraction: f64,
+    /// The length of the run.
+    pub length: Length,
+}
+
+/// Length of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Length {
+    /// The workload's number of messages.
+    Given,
+    /// As many messages as it takes to know the numbers, whatever the workload's number.
+    UntilKnown {
+        /// Upper bound on the events of all attempts.
+        events_max: u64,
+    },
 }
 
 /// Changes to a scenario's file.
@@ -129,17 +143,34 @@ impl Scenario {
     #[must_use]
     pub fn of_trace(trace: TraceConfig, fabrics: &[&str]) -> Scenario {
         let (defaults, _) = defaults(fabrics);
-        let run = RunConfig { warmup_fraction: 0.0, cooldown_fraction: 0.0, ..defaults.run };
+        let run = RunConfig {
+            warmup_fraction: 0.0,
+            cooldown_fraction: 0.0,
+            length: Length::Given,
+            ..defaults.run
+        };
         Scenario { workload: WorkloadConfig::Trace(trace), run, ..defaults }
     }
 
-    /// Number of messages, if the scenario has it: a trace does not.
+    /// Number of messages, if the scenario gives it. A trace does not, and neither does a run that
+    /// ends when its numbers are known.
     #[must_use]
     pub fn messages(&self) -> Option<u64> {
-        match &self.workload {
-            WorkloadConfig::Poisson(poisson) => Some(poisson.messages),
-            WorkloadConfig::Trace(_) => None,
+        match (&self.workload, self.run.length) {
+            (WorkloadConfig::Poisson(poisson), Length::Given) => Some(poisson.messages),
+            _ => None,
         }
+    }
+
+    /// The same scenario with this number of messages. A trace is unchanged.
+    #[must_use]
+    pub fn with_messages(&self, messages: u64) -> Scenario {
+        let mut given = self.clone();
+        given.run.length = Length::Given;
+        if let WorkloadConfig::Poisson(poisson) = &mut given.workload {
+            poisson.messages = messages;
+        }
+        given
     }
 
     /// Approximate duration relative to other scenarios of its fabric, without a unit. For a trace
@@ -227,11 +258,11 @@ fn read(
     let folder = file.parent().unwrap_or(Path::new(""));
     let (fabric_kind, fabric) =
         FabricConfig::read(&root, fabrics, FABRICS.iter().filter_map(|fabric| fabric.parameters))?;
-    let mut workload = workload::read(&root, &fabric, folder)?;
+    let (mut workload, is_auto) = workload::read(&root, &fabric, folder)?;
     if let Some(trace) = &changes.trace {
         workload = WorkloadConfig::Trace(trace.clone());
     }
-    let run = workload::read_run(&root, &workload)?;
+    let run = workload::read_run(&root, &workload, is_auto)?;
     root.finish()?;
     let keys = source.keys.into_inner();
     check_settings(changes, &keys)?;

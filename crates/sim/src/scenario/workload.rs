@@ -4,7 +4,7 @@ use std::path::Path;
 
 use ethermem_units::Bytes;
 
-use super::RunConfig;
+use super::{Length, RunConfig};
 use crate::config::FabricConfig;
 use crate::keys::node;
 use crate::keys::{Table, as_number, as_text};
@@ -15,6 +15,10 @@ use crate::workload::{
 
 /// Maximum number of messages of a synthetic run.
 const MESSAGES_MAX: u64 = 1_000_000_000;
+/// Default number of messages for commands that need it beforehand.
+const MESSAGES_DEFAULT: u64 = 100_000;
+/// Default bound on the events of a run with `messages = "auto"`: some seconds.
+const EVENTS_MAX: u64 = 50_000_000;
 /// Two loads with some decimals each may sum to a last bit more than 1.
 const LOAD_SLACK: f64 = 1e-9;
 
@@ -32,15 +36,16 @@ enum PatternName {
     HotSpot,
 }
 
-/// Reads the workload; files are looked up from `folder`.
+/// Reads the workload, and whether its number of messages is "auto"; files are looked up from
+/// `folder`.
 pub(super) fn read(
     root: &Table<'_>,
     fabric: &FabricConfig,
     folder: &Path,
-) -> Result<WorkloadConfig, InputError> {
+) -> Result<(WorkloadConfig, bool), InputError> {
     let table = root.table("workload")?;
     let kind = table.choice("kind", &[("poisson", Kind::Poisson), ("trace", Kind::Trace)])?;
-    let poisson = poisson(&table, fabric, folder)?;
+    let (poisson, is_auto) = poisson(&table, fabric, folder)?;
     let trace = trace(&table, folder)?;
     for key in POISSON_KEYS {
         table.only(key, "with workload.kind = \"poisson\"", kind == Kind::Poisson)?;
@@ -60,7 +65,7 @@ pub(super) fn read(
         }
     };
     table.finish()?;
-    Ok(workload)
+    Ok((workload, is_auto))
 }
 
 /// Every key that has no meaning for a trace.
@@ -83,7 +88,7 @@ fn poisson(
     table: &Table<'_>,
     fabric: &FabricConfig,
     folder: &Path,
-) -> Result<PoissonConfig, InputError> {
+) -> Result<(PoissonConfig, bool), InputError> {
     let pattern = pattern(table, fabric.nodes)?;
     let load = table.read("load", 0.8, OVER_0_TO_1, over_0_to_1)?.unwrap_or(0.8);
     let sizes = sizes(table, folder)?;
@@ -96,8 +101,10 @@ fn poisson(
         );
         return Err(table.error("rmw_fraction", problem));
     }
-    let messages = table.integer("messages", 100_000, 1..=MESSAGES_MAX)?;
-    Ok(PoissonConfig { pattern, load, sizes, read_fraction, rmw_fraction, messages })
+    let given = table.integer_or_auto("messages", 1..=MESSAGES_MAX)?;
+    let messages = given.unwrap_or(MESSAGES_DEFAULT);
+    let config = PoissonConfig { pattern, load, sizes, read_fraction, rmw_fraction, messages };
+    Ok((config, given.is_none()))
 }
 
 fn pattern(table: &Table<'_>, nodes: u16) -> Result<Pattern, InputError> {
@@ -188,6 +195,7 @@ fn trace(table: &Table<'_>, folder: &Path) -> Result<Option<TraceConfig>, InputE
 pub(super) fn read_run(
     root: &Table<'_>,
     workload: &WorkloadConfig,
+    is_auto: bool,
 ) -> Result<RunConfig, InputError> {
     let table = root.table("run")?;
     let cut = match workload {
@@ -210,6 +218,10 @@ pub(super) fn read_run(
         let problem = "with the other end nothing is left to measure: must be a sum under 1";
         return Err(table.error(key, problem));
     }
+    let events_max = table.integer("events_max", EVENTS_MAX, 1_000..=1_000_000_000_000)?;
+    let is_auto = is_auto && matches!(workload, WorkloadConfig::Poisson(_));
+    table.only("events_max", "with workload.messages = \"auto\"", is_auto)?;
+    let length = if is_auto { Length::UntilKnown { events_max } } else { Length::Given };
     table.finish()?;
-    Ok(RunConfig { seed, warmup_fraction, cooldown_fraction })
+    Ok(RunConfig { seed, warmup_fraction, cooldown_fraction, length })
 }

@@ -22,6 +22,7 @@ mod property;
 mod queueing;
 mod receiver_driven;
 mod snapshots;
+mod steady;
 mod support;
 mod unloaded;
 mod web_search;

@@ -74,8 +74,8 @@ pub(super) fn slowdown(plan: &mut Plan) -> Result<Draw, Error> {
     rows.retain(|row| carry_every_load(&row.contender));
     Ok(Box::new(move |results| {
         let shown = [
-            statistic("Reads, mean", |run| run.kinds.read.slowdown_mean),
-            statistic("Writes, mean", |run| run.kinds.write.slowdown_mean),
+            statistic("Reads, mean", |run| run.shown(&run.kinds.read).slowdown_mean),
+            statistic("Writes, mean", |run| run.shown(&run.kinds.write).slowdown_mean),
             Statistic { title: "All, mean", ..MEAN },
             Statistic { title: "All, 99th percentile", ..P99 },
         ];
@@ -96,14 +96,13 @@ pub(super) fn beside_ethernet(plan: &mut Plan) -> Result<Draw, Error> {
     let rows = rows(plan)?;
     Ok(Box::new(move |results| {
         let shown = [
-            statistic("Mean", |run| run.kinds.all.latency_ns_mean),
-            statistic("99th percentile", |run| run.kinds.all.latency_ns_p99),
+            statistic("Mean", |run| run.shown_all().latency_ns_mean),
+            statistic("99th percentile", |run| run.shown_all().latency_ns_p99),
         ];
         figure(
             "Latency by load, 64 B messages, beside Ethernet",
             "The same runs in ns. Preamble, headers and gaps take so many slots that raw Ethernet \
-             cannot carry the higher loads: there its queues grow to the end of the run, and its \
-             latency says only that.",
+             cannot carry the higher loads: its line ends at the last that it sustains.",
             Axis::of_data("Latency (ns)", Scale::Log, 1),
             panels(&rows, results, &shown),
         )
@@ -138,7 +137,9 @@ pub(super) fn latency_distribution(plan: &mut Plan) -> Result<Draw, Error> {
                 .map(|(contender, run)| Series {
                     name: contender.name.to_owned(),
                     role: contender.role,
-                    points: kind(results.of(*run))
+                    points: results
+                        .of(*run)
+                        .shown(kind(results.of(*run)))
                         .latency_cdf
                         .iter()
                         .map(|point| (point.latency_ns, point.share))

@@ -50,8 +50,8 @@ const fn statistic(title: &'static str, of: fn(&RunResult) -> Option<f64>) -> St
     Statistic { title, of }
 }
 
-const MEAN: Statistic = statistic("Mean", |run| run.kinds.all.slowdown_mean);
-const P99: Statistic = statistic("99th percentile", |run| run.kinds.all.slowdown_p99);
+const MEAN: Statistic = statistic("Mean", |run| run.shown_all().slowdown_mean);
+const P99: Statistic = statistic("99th percentile", |run| run.shown_all().slowdown_p99);
 
 /// The statistics of one kind of message, with its name in titles.
 type OfKind = (&'static str, fn(&RunResult) -> &KindStats);

@@ -65,7 +65,10 @@ fn bad_values_are_refused_with_line_key_found_and_allowed() {
             "[workload]\nmessage_bytes = 0\n",
             "s.toml:2: workload.message_bytes = 0: must be 1 to 1073741824",
         ),
-        ("[workload]\nmessages = 0\n", "s.toml:2: workload.messages = 0: must be 1 to 1000000000"),
+        (
+            "[workload]\nmessages = 0\n",
+            "s.toml:2: workload.messages = 0: must be \"auto\", 1 to 1000000000",
+        ),
         ("[run]\nwarmup_fraction = 1\n", "s.toml:2: run.warmup_fraction = 1: must be 0 to under 1"),
         ("[run]\nseed = -1\n", "s.toml:2: run.seed = -1: must be 0 to 18446744073709551615"),
     ];
@@ -234,7 +237,8 @@ fn unknown_keys_are_refused_with_those_allowed() {
     let cases = [
         (
             "[run]\nz = 1\na = 1\n",
-            "s.toml:2: run.z: unknown key: must be one of seed, warmup_fraction, cooldown_fraction",
+            "s.toml:2: run.z: unknown key: must be one of seed, warmup_fraction, cooldown_fraction, \
+             events_max",
         ),
         (
             "[fabric.clio]\nretry_min_us = 20\nretry_max_us = 10\n",

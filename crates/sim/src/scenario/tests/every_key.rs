@@ -427,7 +427,12 @@ fn every_key_is_read() {
         rmw_fraction: 0.4,
         messages: 5,
     });
-    let run = RunConfig { seed: u64::MAX, warmup_fraction: 0.0, cooldown_fraction: 0.5 };
+    let run = RunConfig {
+        seed: u64::MAX,
+        warmup_fraction: 0.0,
+        cooldown_fraction: 0.5,
+        length: Length::Given,
+    };
     let expected = Scenario { fabric_kind: "raw-ethernet".into(), fabric, workload, run };
     assert_eq!(scenario, expected);
 }

@@ -93,7 +93,12 @@ fn everything_has_a_default() {
             rmw_fraction: 0.0,
             messages: 100_000,
         }),
-        run: RunConfig { seed: 1, warmup_fraction: 0.05, cooldown_fraction: 0.05 },
+        run: RunConfig {
+            seed: 1,
+            warmup_fraction: 0.05,
+            cooldown_fraction: 0.05,
+            length: Length::UntilKnown { events_max: 50_000_000 },
+        },
     };
     assert_eq!(parse("[fabric]\n"), Ok(expected));
 }
