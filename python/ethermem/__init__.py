@@ -51,7 +51,7 @@ from ._native import (
     UnmappedError,
     UnreachableError,
 )
-from .experiments import Experiment, Replay, compare, report, study
+from .experiments import Experiment, Replay, capacity, compare, report, study
 from .permissions import Permissions
 from .result import (
     FrameStats,
@@ -113,6 +113,7 @@ __all__ = [
     "UnmappedError",
     "UnreachableError",
     "Utilisation",
+    "capacity",
     "compare",
     "report",
     "run",

@@ -43,6 +43,7 @@ __all__ = [
     "UncertainError",
     "UnmappedError",
     "UnreachableError",
+    "capacity",
     "compare",
     "report",
     "run_task",
@@ -262,6 +263,9 @@ class Sweep:
     def close(self) -> None: ...
 
 def run_task(task: str, stop: Stop | None = None) -> str: ...
+def capacity(
+    request: str, words: list[str], threads: int | None
+) -> tuple[str, str, PathLike[str] | None]: ...
 def compare(
     request: str, words: list[str], threads: int | None
 ) -> tuple[str, str, PathLike[str] | None]: ...

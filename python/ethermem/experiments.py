@@ -172,6 +172,52 @@ def compare(
     return _experiment(_native.compare(json.dumps(request), words, threads))
 
 
+def capacity(
+    overrides: Mapping[str, Value | None] | None = None,
+    *,
+    fabrics: Sequence[str] = (),
+    workloads: Sequence[str | int] = (),
+    seed: int = 1,
+    out: Name | None = None,
+    threads: int | None = None,
+) -> Experiment:
+    """Find the load that each fabric sustains, and its latency at equal goodput and equal share.
+
+    The same as `ethermem capacity`. Other threads of Python run meanwhile, and Ctrl-C ends it.
+
+    Args:
+        overrides: keys of a scenario that says what the network is, `{"fabric.nodes": 144}`; 32
+            nodes by default.
+        fabrics: names of `FABRICS`, in the order of the results; all by default.
+        workloads: bytes of a message, or names of applications; 64, 1024 and 4096 by default.
+        seed: of every run, 0 to 2^64 - 1.
+        out: a folder for a page of tables and figures, with results.json.
+        threads: searches at once; the results are the same for every number.
+
+    Raises:
+        InputError: something that was given cannot be used.
+        FileError: the folder cannot be written.
+        InvariantError: a defect of ethermem.
+    """
+    _check(seed, threads)
+    settings = _settings(overrides)
+    names = [str(workload) for workload in workloads]
+    request = {
+        "fabrics": list(fabrics),
+        "workloads": names,
+        "settings": settings,
+        "seed": seed,
+        "out": _path(out),
+    }
+    words = ["capacity"]
+    words += ["--fabrics", ",".join(fabrics)] if fabrics else []
+    words += ["--workloads", ",".join(names)] if names else []
+    words += _each("--set", settings)
+    words += ["--seed", str(seed)]
+    words += [] if out is None else ["--out", os.fsdecode(out)]
+    return _experiment(_native.capacity(json.dumps(request), words, threads))
+
+
 def study(
     program: Sequence[Name],
     out: Name = "out/study",

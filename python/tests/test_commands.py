@@ -195,6 +195,7 @@ SUCCEEDS = {
     ("sim", "--messages"): ["good.toml"],
     ("sim", "--perfetto"): ["good.toml"],
     ("compare", "--out"): ["good.toml", "--fabrics", "edm"],
+    ("capacity", "--out"): ["--fabrics=ideal", "--workloads=64", "--set=fabric.nodes=2"],
     ("sweep", "--out"): ["sweep.toml"],
     ("workload generate", "--out"): ["good.toml", "--trace-format", "csv"],
     ("keygen", "--out"): [],

@@ -70,6 +70,28 @@ def test_a_comparison_is_that_of_the_command(text, more, flags, call, tmp_path, 
     assert ours.results == json.loads(results)
 
 
+def test_capacities_are_those_of_the_command(call, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    line = ["capacity", "--fabrics", "edm,ideal", "--workloads", "64,memcached"]
+    line += ["--set", "fabric.nodes=4", "--set", "run.events_max=100000", "--seed", "5"]
+    printed = call(*line, "--format", "json").stdout
+    table = call(*line, "--out", "theirs").stdout
+    ours = ethermem.capacity(
+        {"fabric.nodes": 4, "run.events_max": 100_000},
+        fabrics=["edm", "ideal"],
+        workloads=[64, "memcached"],
+        seed=5,
+        out="ours",
+        threads=1,
+    )
+    assert ours.json == printed
+    assert ours.text + "wrote theirs/index.html\n" == table
+    assert files(Path("ours")) == files(Path("theirs"))
+    assert [row["fabric"] for row in ours.results] == ["edm", "ideal"] * 2
+    with pytest.raises(ethermem.InputError, match="workload = 'none'"):
+        ethermem.capacity(workloads=["none"])
+
+
 def test_a_report_is_that_of_the_command(call, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     figures = ["policy", "where-the-nanoseconds-go"]

@@ -6,6 +6,7 @@
 //! everything; this crate has only arguments, threads, progress and files.
 
 mod bench;
+mod capacity;
 mod compare;
 mod ddc;
 #[cfg(feature = "serve")]
@@ -63,6 +64,8 @@ enum Command {
     Sim(sim::Arguments),
     /// Run the same messages on several fabrics, side by side
     Compare(compare::Arguments),
+    /// Find the load that each fabric sustains, and its latency at equal goodput and at equal share
+    Capacity(capacity::Arguments),
     /// Run a scenario with keys varied, on several fabrics and seeds; continues after a kill
     Sweep(sweep::Arguments),
     /// Replay programs' accesses to remote memory on fabrics, in many clusters of blades
@@ -185,6 +188,7 @@ fn main() -> ExitCode {
         Command::Latency(arguments) => latency::run(&arguments),
         Command::Sim(arguments) => sim::run(&arguments),
         Command::Compare(arguments) => compare::run(&arguments),
+        Command::Capacity(arguments) => capacity::run(&arguments),
         Command::Sweep(arguments) => sweep::run(&arguments),
         Command::Replay(arguments) => replay::run(&arguments),
         Command::Workload(command) => workload::run(&command),

@@ -7,6 +7,7 @@
 //! progress and notes. `docs/internals/experiments.md` gives the reasons.
 
 pub mod bench;
+pub mod capacity;
 pub mod compare;
 pub mod ddc;
 pub mod error;

@@ -79,18 +79,29 @@ impl Runner<'_> {
         expected: Expected,
         take: impl Fn(usize, Result<RunResult, Error>) -> Result<T, Error> + Sync,
     ) -> Result<Vec<T>, Error> {
+        self.map(jobs, expected, |at, job, progress| take(at, job.run(self, None, None, progress)))
+    }
+
+    /// What `make` makes of each item, on as many threads as there are, in the order of the items.
+    /// The first failure ends the rest.
+    pub(crate) fn map<I: Sync, T: Send>(
+        &self,
+        items: &[I],
+        expected: Expected,
+        make: impl Fn(usize, &I, &dyn Progress) -> Result<T, Error> + Sync,
+    ) -> Result<Vec<T>, Error> {
         let progress = self.face.progress(expected);
         let next = AtomicUsize::new(0);
         let results: Vec<Mutex<Option<Result<T, Error>>>> =
-            jobs.iter().map(|_| Mutex::default()).collect();
+            items.iter().map(|_| Mutex::default()).collect();
         let work = || {
             while let Some(at) =
-                Some(next.fetch_add(1, Ordering::Relaxed)).filter(|at| *at < jobs.len())
+                Some(next.fetch_add(1, Ordering::Relaxed)).filter(|at| *at < items.len())
             {
                 if self.is_interrupted() {
                     break;
                 }
-                let result = take(at, jobs[at].run(self, None, None, &*progress));
+                let result = make(at, &items[at], &*progress);
                 match &result {
                     Ok(_) => progress.run_ended(),
                     Err(_) => self.interrupt.store(true, Ordering::Relaxed),
@@ -99,7 +110,7 @@ impl Runner<'_> {
             }
         };
         thread::scope(|scope| {
-            for _ in 1..self.threads.min(jobs.len()) {
+            for _ in 1..self.threads.min(items.len()) {
                 scope.spawn(work);
             }
             work();
@@ -107,7 +118,7 @@ impl Runner<'_> {
         let results = results.into_iter();
         all_or_first_failure(
             results.map(|result| result.into_inner().expect("no thread panics with it")),
-            jobs.len(),
+            items.len(),
         )
     }
 }

@@ -39,6 +39,22 @@ pub(crate) fn compare(
     })
 }
 
+/// Searches for what fabrics sustain. `request` is JSON of [`CapacityRequest`].
+#[pyfunction]
+pub(crate) fn capacity(
+    py: Python<'_>,
+    request: String,
+    words: Vec<String>,
+    threads: Option<usize>,
+) -> PyResult<Done> {
+    attended(py, None, move |interrupt| {
+        let request: CapacityRequest = parsed(&request)?;
+        let mut outcome = request.request()?.run(&runner(words, threads, interrupt))?;
+        let (json, text) = (to_json(&outcome), outcome.text(TableStyle::Plain));
+        Ok((json, text, outcome.write()?))
+    })
+}
+
 /// Runs a report. `request` is JSON of [`ReportRequest`].
 #[pyfunction]
 pub(crate) fn report(
@@ -153,6 +169,33 @@ impl CompareRequest {
                 false => ethermem_experiments::compare::Method::Steady,
             },
             experiments: self.experiments,
+            out: self.out,
+        })
+    }
+}
+
+/// Request of `ethermem.capacity`.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct CapacityRequest {
+    fabrics: Vec<String>,
+    workloads: Vec<String>,
+    settings: Vec<String>,
+    seed: u64,
+    out: Option<PathBuf>,
+}
+
+impl CapacityRequest {
+    fn request(self) -> Result<ethermem_experiments::capacity::Request, Failure> {
+        let sizes = |name: &String| {
+            let refused = |allowed| Failure::Input(format!("workload = {name:?}: {allowed}"));
+            ethermem_experiments::capacity::workload(name).map_err(refused)
+        };
+        Ok(ethermem_experiments::capacity::Request {
+            fabrics: fabrics(&self.fabrics)?,
+            workloads: self.workloads.iter().map(sizes).collect::<Result<_, _>>()?,
+            settings: settings(&self.settings)?,
+            seed: self.seed,
             out: self.out,
         })
     }

@@ -24,7 +24,7 @@ mod _native {
     #[pymodule_export]
     use crate::experiments::study;
     #[pymodule_export]
-    use crate::experiments::{compare, report};
+    use crate::experiments::{capacity, compare, report};
     #[pymodule_export]
     use crate::pool::{
         AccessError, Client, EndingError, ForkedError, FullError, LengthError, LostError,

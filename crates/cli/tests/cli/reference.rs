@@ -30,6 +30,7 @@ fn every_flag_is_in_the_reference_and_every_flag_there_exists() {
         &["latency"][..],
         &["sim"],
         &["compare"],
+        &["capacity"],
         &["sweep"],
         &["workload list", "workload show", "workload generate"],
         &["replay"],
