@@ -17,7 +17,7 @@ pub struct PfabricConfig {
     pub window_packets_initial: Option<u32>,
     /// Maximum window in packets; `None` for a quarter more than the initial one.
     pub window_packets_max: Option<u32>,
-    /// Retransmission timeout; `None` for three round trips.
+    /// Retransmission timeout; `None` for a round trip and the drain of full queues.
     pub timeout: Option<Ps>,
     /// Number of consecutive timeouts after which a flow only probes.
     pub probe_after: u32,
@@ -53,10 +53,15 @@ impl Parameters for PfabricConfig {
             buffer,
             window_packets_initial: window("window_packets_initial", "a bandwidth-delay product")?,
             window_packets_max: window("window_packets_max", "1.25 of the initial one")?,
-            timeout: table.read("rto_us", "3 round trips", "0.001 to 1000000", |value| {
-                let us = as_number(value).filter(|us| (0.001..=1e6).contains(us))?;
-                Ps::from_ns_f64(us * 1e3)
-            })?,
+            timeout: table.read(
+                "rto_us",
+                "a round trip and full queues",
+                "0.001 to 1000000",
+                |value| {
+                    let us = as_number(value).filter(|us| (0.001..=1e6).contains(us))?;
+                    Ps::from_ns_f64(us * 1e3)
+                },
+            )?,
             probe_after: table.integer("probe_after", default.probe_after.into(), 1..=1_000)?
                 as u32,
             acknowledgements_first: table

@@ -51,6 +51,15 @@ pub enum Header {
     Acknowledgement(u32, Option<u32>),
 }
 
+/// Time that the queues of the longest path take to drain, all of them full.
+fn full_queues(layout: &Layout, buffer_bytes: u64) -> Ps {
+    let hosts = &[PortKind::HostUp, PortKind::HostDown][..];
+    let core = &[PortKind::LeafUp, PortKind::SpineDown][..];
+    let blocks = Bytes(buffer_bytes).to_blocks().0;
+    let kinds = hosts.iter().chain(if layout.spines() > 0 { core } else { &[] });
+    kinds.map(|&kind| layout.slot(kind) * blocks).sum()
+}
+
 impl Hosts {
     fn pump(&mut self, net: &mut Net<'_, Hosts>, flow: FlowId) {
         while let Some((position, again)) = net.flow_mut(flow).state.sender.take(&self.rules) {
@@ -130,6 +139,8 @@ impl Transport for Hosts {
     fn new(config: &FabricConfig, layout: &Layout) -> Hosts {
         let own = &config.of::<PfabricConfig>();
         let path = Path::of::<Hosts>(config, layout);
+        let buffer_bytes = own.buffer.map_or(2 * path.line_bytes, |buffer| buffer.0);
+        let full_queues = full_queues(layout, buffer_bytes);
         let initial = own.window_packets_initial.unwrap_or(path.packets);
         let max = own.window_packets_max.unwrap_or(initial + initial / 4);
         Hosts {
@@ -138,9 +149,9 @@ impl Transport for Hosts {
                 window_max: max.max(initial).into(),
                 probe_after: own.probe_after,
             },
-            buffer_bytes: own.buffer.map_or(2 * path.line_bytes, |buffer| buffer.0),
+            buffer_bytes,
             acknowledgement_rank: if own.acknowledgements_first { 0 } else { u32::MAX },
-            timeout: own.timeout.unwrap_or(path.round_trip * 3),
+            timeout: own.timeout.unwrap_or(path.round_trip + full_queues),
             memory_access: config.memory_access,
             ramp: Bytes(2 * path.data.0),
         }

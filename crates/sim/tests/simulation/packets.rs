@@ -180,6 +180,21 @@ fn pfabric_slows_web_search_down_as_the_simulator_of_its_successors_says() {
 }
 
 #[test]
+fn pfabric_repeats_what_was_dropped_and_hardly_anything_else() {
+    let scenario = scenario(
+        "[fabric]\nkind = \"pfabric\"\nnodes = 32\n[workload]\nload = 0.8\n\
+         message_bytes = 4096\nmessages = 20000",
+    );
+    let result = run_scenario(&scenario, "pfabric", None);
+    let counts = result.packets.expect("packets");
+    // Three empty round trips are less than two full queues: that made 100 times as many timeouts
+    // as here.
+    assert!(counts.timeouts < 1_500, "{counts:?}");
+    // A timeout repeats a window, of which some packets had come.
+    assert!(counts.retransmitted < 2 * counts.dropped, "{counts:?}");
+}
+
+#[test]
 fn fastpass_slows_web_search_down_as_the_simulator_of_its_rivals_says() {
     // Its epochs leave half a packet's time for packets without data.
     let keys = "[fabric.fastpass]\ntimeslot_bytes = 1594";
