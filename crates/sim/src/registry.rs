@@ -4,7 +4,7 @@ use ethermem_units::{Bytes, Ps};
 
 use crate::FabricConfig;
 use crate::config::Reader;
-use crate::engine::{Alone, Fabric, Live, live};
+use crate::engine::{Alone, Denominator, Fabric, Live, live};
 use crate::fabrics::{
     clio, cxl, dcpim, dctcp, edm, edm_artifact, fastpass, homa, ideal, ird, ndp, output_queued,
     pfabric, pfc, phost, raw_ethernet, roce, tcp,
@@ -33,6 +33,8 @@ pub struct FabricEntry {
     leaf_spine: bool,
     /// The reader of its parameters; `None` if it has none of its own.
     pub(crate) parameters: Option<Reader>,
+    /// Makes the denominators of its slowdowns.
+    pub(crate) denominator: fn(&FabricConfig) -> Box<dyn Denominator>,
     pub(crate) run: fn(&Scenario, RunOptions<'_>) -> Result<RunResult, RunFailure>,
     live: LiveOf,
 }
@@ -54,6 +56,7 @@ impl FabricEntry {
             is_bound: false,
             leaf_spine: F::LEAF_SPINE,
             parameters: Reader::of::<F::Parameters>(),
+            denominator: denominator::<F>,
             run: run_on::<F>,
             live: live::<F>,
         }
@@ -107,6 +110,10 @@ impl FabricEntry {
             format!("fabric {name} moves at most {most} B in a message, and one has {bytes}");
         Err(SourceError(problem))
     }
+}
+
+fn denominator<F: Fabric>(config: &FabricConfig) -> Box<dyn Denominator> {
+    Box::new(Alone::<F>::new(config))
 }
 
 fn alone<F: Fabric>(config: &FabricConfig, kind: Kind, bytes: Bytes) -> Ps {

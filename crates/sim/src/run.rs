@@ -10,13 +10,13 @@ use std::time::Instant;
 
 use ethermem_units::{Bytes, Ps};
 
-use crate::engine::{Alone, Engine, Fabric, Loss, Observer, RunError, Way};
+use crate::engine::{Alone, Denominator, Engine, Fabric, Loss, Observer, RunError, Way};
 use crate::metrics::{MessageWay, Recorder, RunFacts, RunResult, Window};
 use crate::output::{MessageWriter, OutputError, Timeline};
 use crate::registry::FabricEntry;
 use crate::scenario::{Length, Scenario};
 use crate::workload::{LinkBlocks, Offered, Poisson, WorkloadConfig};
-use crate::{FabricConfig, Kind, Message, MessageSource, SourceError};
+use crate::{Kind, Message, MessageSource, SourceError};
 use length::run_until_known;
 
 /// The options of a run, beside its scenario.
@@ -151,7 +151,7 @@ pub(crate) fn run_on<F: Fabric>(
         }
         WorkloadConfig::Trace(_) => (Recorder::new(window), None),
     };
-    let mut watch = Watch::<F>::new(recorder, config, &mut options);
+    let mut watch = Watch::<F>::new(recorder, scenario, &mut options);
     let started = Instant::now();
     let mut engine = Engine::new(F::build(config, seed));
     if let Some(timeline) = options.timeline.take() {
@@ -282,6 +282,8 @@ impl MessageSource for Bounded<'_> {
 struct Watch<F: Fabric> {
     recorder: Recorder,
     alone: Alone<F>,
+    /// For a bound: see [`bounded`].
+    bounded: Option<(Box<dyn Denominator>, u64)>,
     writer: Option<MessageWriter>,
     failure: Option<OutputError>,
     forgotten: u64,
@@ -290,17 +292,34 @@ struct Watch<F: Fabric> {
     ways: Option<Vec<MessageWay>>,
 }
 
+/// The denominators of the fabric that a bound is compared with, the scenario's own, and the largest
+/// message that fabric moves. `None` if this fabric is not a bound, or the scenario's is one.
+fn bounded(scenario: &Scenario, fabric: &FabricEntry) -> Option<(Box<dyn Denominator>, u64)> {
+    let own = crate::registry::find(&scenario.fabric_kind).filter(|own| !own.is_bound)?;
+    fabric.is_bound.then(|| ((own.denominator)(&scenario.fabric), own.message_bytes_max))
+}
+
 impl<F: Fabric> Watch<F> {
     /// Takes the writer of the options.
-    fn new(recorder: Recorder, config: &FabricConfig, options: &mut RunOptions<'_>) -> Watch<F> {
+    fn new(recorder: Recorder, scenario: &Scenario, options: &mut RunOptions<'_>) -> Watch<F> {
         Watch {
             recorder,
-            alone: Alone::new(config),
+            alone: Alone::new(&scenario.fabric),
+            bounded: bounded(scenario, options.fabric),
             writer: options.messages.take(),
             failure: None,
             forgotten: 0,
             way: Way::default(),
             ways: options.ways.then(Vec::new),
+        }
+    }
+
+    /// The denominator of the message's slowdown.
+    #[inline]
+    fn denominator(&mut self, message: &Message) -> Ps {
+        match &mut self.bounded {
+            Some((denominator, most)) if message.bytes.0 <= *most => denominator.time_of(message),
+            _ => self.alone.time_of(message),
         }
     }
 
@@ -327,7 +346,7 @@ impl<F: Fabric> Observer for Watch<F> {
     fn outcome(&mut self, message: &Message, outcome: Result<Ps, Loss>) {
         match outcome {
             Ok(finished) => {
-                let alone = self.alone.time_of(message);
+                let alone = self.denominator(message);
                 self.recorder.record(message, finished, alone);
                 if let Some(ways) = &mut self.ways {
                     let Way { at_memory, leaves } = self.way;

@@ -36,6 +36,18 @@ pub struct Alone<F: Fabric> {
 /// The compute and the memory node of a message.
 type Pair = (NodeIndex, NodeIndex);
 
+/// The denominators of slowdowns: unloaded latencies of messages.
+pub trait Denominator: Send {
+    /// Unloaded latency of this message.
+    fn time_of(&mut self, message: &Message) -> Ps;
+}
+
+impl<F: Fabric> Denominator for Alone<F> {
+    fn time_of(&mut self, message: &Message) -> Ps {
+        Alone::time_of(self, message)
+    }
+}
+
 impl<F: Fabric> Alone<F> {
     /// Builds a second, quiet copy of the fabric.
     pub fn new(config: &FabricConfig) -> Alone<F> {

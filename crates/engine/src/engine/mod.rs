@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use ethermem_units::{Bytes, Ps};
 use ethermem_workload::{Kind, LinkBlocks, Message, MessageSource, NodeIndex, SourceError};
 
-pub use alone::Alone;
+pub use alone::{Alone, Denominator};
 pub use live::live;
 pub use live::{Advance, Heard, Live};
 use queue::EventQueue;

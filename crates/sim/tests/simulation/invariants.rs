@@ -169,7 +169,9 @@ proptest! {
             // notification was sent, so it waits for that round trip like a write alone. A grant
             // counts from the iteration after the notification, whatever was in progress. An early
             // granted chunk waits at its egress.
-            prop_assert!(least >= 1.0, "{fabric}: slowdown {least}");
+            // A bound is held against the scenario's own fabric, and may be faster.
+            let is_bound = registry::find(fabric).expect("of the registry").is_bound;
+            prop_assert!(is_bound || least >= 1.0, "{fabric}: slowdown {least}");
         }
     }
 }

@@ -85,7 +85,7 @@ pub(super) fn slowdown(plan: &mut Plan) -> Result<Draw, Error> {
              is the share of block slots that the messages take on EDM with their control; every \
              fabric gets the same messages at the same times. Dashed: bounds, a switch that \
              sends at once whatever comes and messages that never meet. Each slowdown is over the \
-             unloaded time of the same fabric.",
+             unloaded time of the same fabric, and that of a bound over EDM's.",
             Axis::slowdown("Slowdown"),
             panels(&rows, results, &shown),
         )
