@@ -30,7 +30,11 @@ impl Default for CxlConfig {
     fn default() -> CxlConfig {
         CxlConfig {
             flit: Flit::Bytes68,
-            sharing: Sharing::Shared { entries: 64 },
+            sharing: Sharing::ByClass {
+                request_entries: 64,
+                write_entries: 64,
+                response_entries: 64,
+            },
             requests_each: 4,
             switch: Ps::from_ns(70),
             port: Ps::from_ns(25),
@@ -67,7 +71,7 @@ impl Parameters for CxlConfig {
 
 /// The entries of a buffer, for all classes of messages or by class.
 fn sharing(table: &Table<'_>) -> Result<Sharing, InputError> {
-    let by_class = table.choice("credits", &[("shared", false), ("by-class", true)])?;
+    let by_class = table.choice("credits", &[("by-class", true), ("shared", false)])?;
     table.only("buffer_entries", "with credits = \"shared\"", !by_class)?;
     let entries = |key, default| Ok(table.integer(key, default, 1..=65_536)? as u32);
     let shared = Sharing::Shared { entries: entries("buffer_entries", 64)? };
@@ -75,9 +79,9 @@ fn sharing(table: &Table<'_>) -> Result<Sharing, InputError> {
         table.only(key, "with credits = \"by-class\"", by_class)?;
     }
     let own = Sharing::ByClass {
-        request_entries: entries("request_entries", 16)?,
-        write_entries: entries("write_entries", 24)?,
-        response_entries: entries("response_entries", 24)?,
+        request_entries: entries("request_entries", 64)?,
+        write_entries: entries("write_entries", 64)?,
+        response_entries: entries("response_entries", 64)?,
     };
     Ok(if by_class { own } else { shared })
 }

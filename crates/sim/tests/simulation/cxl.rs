@@ -10,7 +10,8 @@ use crate::support::{fabric_config, message, run_messages, run_scenario, scenari
 const FLIT: Ps = Ps(5_440);
 
 fn config(keys: &str) -> FabricConfig {
-    fabric_config(&format!("nodes = 16\n[fabric.cxl]\n{keys}"))
+    let credits = if keys.contains("credits") { "" } else { "credits = \"shared\"\n" };
+    fabric_config(&format!("nodes = 16\n[fabric.cxl]\n{credits}{keys}"))
 }
 
 fn write(from: u16, to: u16, bytes: u64) -> Message {
@@ -80,7 +81,8 @@ fn one_queue_a_port_carries_two_thirds_of_random_traffic_at_most() {
     // contention.
     let carried = |pattern: &str| {
         let text = format!(
-            "[fabric]\nkind = \"cxl\"\nnodes = 16\n[workload]\nload = 1\nread_fraction = 0\n\
+            "[fabric]\nkind = \"cxl\"\nnodes = 16\n[fabric.cxl]\ncredits = \"shared\"\n\
+             [workload]\nload = 1\nread_fraction = 0\n\
              pattern = \"{pattern}\"\nmessages = 60000"
         );
         let result = run_scenario(&scenario(&text), "cxl", None);
@@ -116,6 +118,23 @@ fn credits_by_class_keep_reads_from_waiting_behind_stuck_writes() {
     // With credits of its own, it waits for a flit or two at its node.
     let own = reads_beside_stuck_writes(BY_CLASS);
     assert!((1.0..1.1).contains(&own), "{own} times as long, {shared} with shared credits");
+}
+
+#[test]
+fn credits_by_class_let_reads_and_writes_fill_links_that_shared_ones_leave_empty() {
+    // Lines of 64 B both ways: with shared credits a request waits behind writes, and data behind
+    // requests. By class, as CXL counts them, each waits for its own.
+    let slowdown = |credits: &str| {
+        let text = format!(
+            "[fabric]\nkind = \"cxl\"\nnodes = 32\n[fabric.cxl]\n{credits}\n[workload]\n\
+             load = 0.7\nmessages = 40000"
+        );
+        let result = run_scenario(&scenario(&text), "cxl", None);
+        (result.is_sustained(), result.kinds.all.slowdown_mean.expect("measured"))
+    };
+    let (shared, own) = (slowdown("credits = \"shared\""), slowdown(""));
+    assert!(!shared.0 && shared.1 > 3.0, "{shared:?}");
+    assert!(own.0 && (1.1..1.3).contains(&own.1), "{own:?}");
 }
 
 #[test]

@@ -111,13 +111,13 @@ fn thresholds_and_credits_that_cannot_be_are_refused() {
              with nodes takes 10092896 B of its 7500000: must be at least 10094440",
         ),
         (
-            "[fabric.cxl]\nrequest_entries = 4\n",
-            "s.toml:2: fabric.cxl.request_entries = 4: it changes nothing: allowed only with \
+            "[fabric.cxl]\ncredits = \"shared\"\nrequest_entries = 4\n",
+            "s.toml:3: fabric.cxl.request_entries = 4: it changes nothing: allowed only with \
              credits = \"by-class\"",
         ),
         (
-            "[fabric.cxl]\ncredits = \"by-class\"\nwrite_entries = 0\n",
-            "s.toml:3: fabric.cxl.write_entries = 0: must be 1 to 65536",
+            "[fabric.cxl]\nwrite_entries = 0\n",
+            "s.toml:2: fabric.cxl.write_entries = 0: must be 1 to 65536",
         ),
     ];
     for (text, expected) in cases {

@@ -51,6 +51,7 @@ const EVERY_KEY: &str = r#"
         arbiter_beside = 9
         [fabric.cxl]
         flit_bytes = 256
+        credits = "shared"
         buffer_entries = 7
         switch_ns = 100
         port_ns = 21.5
@@ -441,7 +442,7 @@ fn every_key_is_read() {
 fn keys_that_others_leave_no_room_for_are_read_too() {
     let text = "[fabric.pfc]\nthresholds = \"dynamic\"\nalpha = 0.25\nbuffer_bytes = 90000000\n\
                 xon_offset_bytes = 5000\n\
-                [fabric.cxl]\ncredits = \"by-class\"\nrequest_entries = 3\nwrite_entries = 4\n\
+                [fabric.cxl]\nrequest_entries = 3\nwrite_entries = 4\n\
                 response_entries = 5";
     let fabric = parse(text).expect("a scenario").fabric;
     let pfc = PfcConfig {
