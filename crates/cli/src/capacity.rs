@@ -19,10 +19,11 @@ use crate::terminal::runner;
     ethermem capacity --workloads hadoop --fabrics edm,homa\n  \
     ethermem capacity --workloads 64 --set fabric.packet.forwarding_ns=100 --format json\n\
     \n\
-    A bisection finds the load that a fabric sustains, so that its backlog does not grow. Latencies\n\
-    follow at equal goodput (15, 30 and 60 % of the link rate, as data) and at equal share of that\n\
-    capacity (50 and 80 %). A cell is blank if the fabric does not sustain the load. The network has\n\
-    32 nodes, every node to every node, half reads and half writes, unless --set changes it.")]
+    A bisection finds the load that a fabric sustains, so that its backlog does not grow.\n\
+    Latencies follow at equal goodput (15, 30 and 60 % of the link rate, as data) and at equal\n\
+    share of that capacity (50 and 80 %). A cell is blank if the fabric does not sustain the\n\
+    load. The network has 32 nodes, every node to every node, half reads and half writes,\n\
+    unless --set changes it.")]
 pub(crate) struct Arguments {
     /// Fabrics, in the order of the results; `ethermem fabrics` lists them [default: all]
     #[arg(long, value_name = "NAME,NAME", value_delimiter = ',', value_parser = fabric)]

@@ -292,8 +292,8 @@ struct Watch<F: Fabric> {
     ways: Option<Vec<MessageWay>>,
 }
 
-/// The denominators of the fabric that a bound is compared with, the scenario's own, and the largest
-/// message that fabric moves. `None` if this fabric is not a bound, or the scenario's is one.
+/// The denominators of the scenario's own fabric, with which a bound is compared, and the largest
+/// message of that fabric. `None` if this fabric is not a bound, or the scenario's own is one.
 fn bounded(scenario: &Scenario, fabric: &FabricEntry) -> Option<(Box<dyn Denominator>, u64)> {
     let own = crate::registry::find(&scenario.fabric_kind).filter(|own| !own.is_bound)?;
     fabric.is_bound.then(|| ((own.denominator)(&scenario.fabric), own.message_bytes_max))

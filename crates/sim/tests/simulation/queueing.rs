@@ -111,9 +111,9 @@ fn waits_beside_frames(arbitration: Arbitration) -> Vec<Ps> {
     waits
 }
 
-/// Mean time from arrival to start of two classes of Poisson arrivals, memory before frames, where
-/// nothing in flight is preempted (Cobham, 1954): `R / (1 - a)` and `R / ((1 - a)(1 - a - b))`,
-/// with the rest of the item in flight `R = (a S + b T) / 2` for loads `a`, `b` of fixed times `S`, `T`.
+/// Mean time from arrival to start of two classes of Poisson arrivals, memory before frames, no
+/// preemption (Cobham, 1954): `R / (1 - a)` and `R / ((1 - a)(1 - a - b))`. The residual service is
+/// `R = (a S + b T) / 2` for loads `a`, `b` of fixed service times `S`, `T`.
 fn cobham(memory: (f64, f64), frames: (f64, f64)) -> (f64, f64) {
     let residual = (memory.0 * memory.1 + frames.0 * frames.1) / 2.0;
     let first = residual / (1.0 - memory.0);
