@@ -76,7 +76,7 @@ pub struct RunResult {
     pub payload_goodput_gbps_per_node: f64,
     /// Share of the memory traffic's slots that carried control or framing.
     pub control_overhead: Option<f64>,
-    /// Whether the numbers would stay in a longer run; `None` for a trace, which has one length.
+    /// The verdict on whether the run has settled; `None` for a trace, which has one length.
     pub steady: Option<Steady>,
     /// Slowdown and latency of measured messages.
     pub kinds: Kinds,

@@ -1,4 +1,4 @@
-//! Whether runs have settled, and runs that end when they have.
+//! Verdicts on whether runs have settled, and runs that end when they have.
 
 use ethermem_sim::metrics::{KindStats, RunResult, SteadyState};
 

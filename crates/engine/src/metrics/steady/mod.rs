@@ -1,4 +1,4 @@
-//! Whether a run has settled, so that its numbers would stay in a longer one.
+//! The verdict on whether a run has settled, so that a longer run would have the same numbers.
 
 mod backlog;
 mod batches;
@@ -39,7 +39,7 @@ pub enum SteadyState {
     NotSustained,
 }
 
-/// Whether a run of synthetic messages has settled, and the evidence.
+/// The verdict on whether a run of synthetic messages has settled, and the evidence.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(deny_unknown_fields))]
 pub struct Steady {
