@@ -237,8 +237,8 @@ fn unknown_keys_are_refused_with_those_allowed() {
     let cases = [
         (
             "[run]\nz = 1\na = 1\n",
-            "s.toml:2: run.z: unknown key: must be one of seed, warmup_fraction, cooldown_fraction, \
-             events_max",
+            "s.toml:2: run.z: unknown key: must be one of seed, warmup_fraction, \
+             cooldown_fraction, events_max",
         ),
         (
             "[fabric.clio]\nretry_min_us = 20\nretry_max_us = 10\n",
