@@ -47,7 +47,7 @@ fn tasks_behind_another_driver_are_interrupted() {
     });
 }
 
-/// The driver keeps the seat meanwhile, so that it calls nobody: it tells each parked thread.
+/// The driver keeps the seat meanwhile, so it wakes no other driver: it tells each parked thread.
 #[test]
 fn a_direct_access_that_another_thread_completes_is_told_to_its_own() {
     let (pool, stepped) = pool();
