@@ -136,7 +136,7 @@ impl Request {
             row
         })?;
         let page =
-            folder.map(|folder| (folder, page::page(&rows, self.seed, self.command(), runner)));
+            folder.map(|folder| (folder, page::page(&rows, self.seed, &self.command(), runner)));
         Ok(Outcome { rows, page })
     }
 

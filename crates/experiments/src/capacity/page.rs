@@ -19,7 +19,7 @@ const LATENCY: &str = "Goodput is data of a node; a share is of the fabric's own
     the share of the fabric's busiest links, framing and control included. A slowdown is over the \
     time that a message takes alone in the same fabric.";
 
-pub(super) fn page(rows: &[Row], seed: u64, command: String, runner: &Runner<'_>) -> ReportInput {
+pub(super) fn page(rows: &[Row], seed: u64, command: &str, runner: &Runner<'_>) -> ReportInput {
     let table = |id: &str, title: &str, caption: &str, table: DataTable| TableSection {
         id: id.to_owned(),
         title: title.to_owned(),
@@ -40,7 +40,7 @@ pub(super) fn page(rows: &[Row], seed: u64, command: String, runner: &Runner<'_>
         caption: caption.to_owned(),
         plot,
         table: None,
-        command: command.clone(),
+        command: command.to_owned(),
     };
     let p99 = |at: &'static str| {
         let axis = Axis { start: Some(100.0), ..Axis::of_data("p99 latency (ns)", Scale::Log, 1) };
@@ -58,7 +58,7 @@ pub(super) fn page(rows: &[Row], seed: u64, command: String, runner: &Runner<'_>
     ReportInput {
         title: "Capacity first".to_owned(),
         lead: LEAD.to_owned(),
-        origin: origin(runner, command.clone(), seed),
+        origin: origin(runner, command.to_owned(), seed),
         first: vec![table("capacity", "Sustained, Gb/s of data a node", CAPACITY, capacity)],
         figures: vec![
             figure("sustained", "What each fabric sustains", CAPACITY, goodput),

@@ -236,7 +236,7 @@ fn what_was_discarded_is_zeroes_and_takes_no_place() {
         let (kept, gone, none) = (State::Stored, State::Removed, State::Unknown);
         assert_eq!(states(pager), [kept, gone, gone, kept, kept, State::Standby]);
         assert_eq!(pager.setup.store.pages(), 3);
-        assert_eq!(served(pager, 0), [0..8 * PAGE]);
+        assert_eq!(served(pager, 0).as_slice(), std::slice::from_ref(&(0..8 * PAGE)));
         pager.unmap(0, 4 * PAGE, 7 * PAGE);
         assert_eq!(states(pager), [kept, gone, gone, none, none, none]);
         assert_eq!((pager.setup.store.pages(), pager.standby.pages()), (1, 0));

@@ -120,7 +120,8 @@ fn code_that_wakes_itself_is_polled_again() {
             }
             handle = Some(sleep(&thread));
             if by_value {
-                context.waker().clone().wake();
+                let waker = context.waker().clone();
+                waker.wake();
             } else {
                 context.waker().wake_by_ref();
             }
