@@ -6,7 +6,7 @@
 
 use crate::{File, Findings, Tree};
 
-/// Widest line of a page, in characters. Tables, code and lines that are one link may be wider.
+/// Widest line of a page, in characters.
 const COLUMNS_MAX: usize = crate::text::COLUMNS_MAX;
 
 /// Words that say too little, in lower case, and what to write instead.
@@ -73,7 +73,7 @@ pub fn first_sentences(tree: &Tree) -> Findings {
     findings
 }
 
-/// A line of a page fits [`COLUMNS_MAX`] columns.
+/// A line of a page fits 100 columns. Tables, code and lines that are one link may be wider.
 #[must_use]
 pub fn page_width(tree: &Tree) -> Findings {
     let mut findings = Findings::default();

@@ -29,7 +29,7 @@ pub use receive::FrameDropped;
 use sections::Sections;
 pub use sections::{SectionError, SectionUse};
 
-/// Which memory node: its place in [`ComputeConfig::nodes`].
+/// A memory node, by its place in the list that [`ComputeNode::new`] takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NodeIndex(pub u16);
 
