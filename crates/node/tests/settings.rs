@@ -144,7 +144,7 @@ key_file = "keys/b.key"
     assert!(matches!(empty, Err(SettingsError::Memory)), "{empty:?}");
     let long = NodeFile { drain_ms_max: Some(600_001), ..file.clone() };
     let refused = long.settings().unwrap_err().to_string();
-    assert_eq!(refused, "drain_ms_max = 600001: must be one of milliseconds, 0 to 600,000");
+    assert_eq!(refused, "drain_ms_max = 600001: must be milliseconds, 0 to 600,000");
     let twice = file.clone().over(file);
     let refused = twice.settings().unwrap_err().to_string();
     assert_eq!(refused, "two tenants named \"a\": must have different names");
@@ -184,7 +184,7 @@ tenants = ["b"]
     let tenants = Some(vec![TenantId(4)]);
     assert_eq!(node.offloads, [OffloadOptions { name, module, options, tenants }]);
     for (before, after, says) in [
-        ("\"b\"]", "\"c\"]", "offload \"count\": tenant \"c\": must be b"),
+        ("\"b\"]", "\"c\"]", "offload \"count\": tenant \"c\": must be one of b"),
         ("count.wasm", "none.wasm", "none.wasm: No such file"),
         ("[offload.count]", "[offload.\"a b\"]", "must be 1 to 64 of a-z"),
     ] {
@@ -236,5 +236,5 @@ fn a_process_has_a_lease_unless_it_is_said_to_have_none() {
     assert_eq!(lease("lease_s = 1").unwrap(), Some(Duration::from_secs(1)));
     assert_eq!(lease("lease_s = 0").unwrap(), None);
     let refused = lease("lease_s = 1000000001").unwrap_err().to_string();
-    assert_eq!(refused, "lease_s = 1000000001: must be one of seconds, 0 to 1,000,000,000");
+    assert_eq!(refused, "lease_s = 1000000001: must be seconds, 0 to 1,000,000,000");
 }

@@ -13,7 +13,7 @@ pub(crate) struct NetworksArguments {
     /// Data rate in Gb/s; several are all tried. Without it, bytes take no time
     #[arg(long, value_name = "GBPS,...", value_delimiter = ',', value_parser = rate)]
     bandwidth_gbps: Vec<f64>,
-    /// Draw completion times from this file, written by `ethermem replay --out`
+    /// Draw completion times from this file, written by `ethermem replay`
     #[arg(long, value_name = "FILE", conflicts_with_all = ["latency_us", "bandwidth_gbps"])]
     latency_from: Option<PathBuf>,
     /// Fabric in that file, if it has several

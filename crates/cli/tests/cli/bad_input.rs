@@ -43,7 +43,8 @@ fn scenario_refused(text: &str, line: &str) {
 fn scenarios() {
     scenario_refused(
         "[run]\nsede = 1\n",
-        "s.toml:2: run.sede: unknown key: must be one of seed, warmup_fraction, cooldown_fraction",
+        "s.toml:2: run.sede: unknown key: must be one of seed, warmup_fraction, \
+         cooldown_fraction, events_max",
     );
     scenario_refused(
         "[fabric]\nnodes = 16\n[workload]\npattern = \"incast\"\nincast_receiver = 16\n",
@@ -174,7 +175,8 @@ fn settings() {
     set("fabric.nodes=1", "--set: fabric.nodes = 1: must be 2 to 512");
     set(
         "run.sede=1",
-        "--set: run.sede: unknown key: must be one of seed, warmup_fraction, cooldown_fraction",
+        "--set: run.sede: unknown key: must be one of seed, warmup_fraction, cooldown_fraction, \
+         events_max",
     );
     set(
         "fabric.edm.policy=lifo",

@@ -261,7 +261,7 @@ fn every_wrong_value_is_one_line() {
         refused(&arguments, line);
     }
     let fabrics = ethermem_sim::registry::FABRIC_NAMES.join(", ");
-    let line = format!("pool sim:edn: fabric `edn`: must be {fabrics}");
+    let line = format!("pool sim:edn: fabric `edn`: must be one of {fabrics}");
     refused(&["micro", "--pool", "sim:edn"], &line);
 }
 

@@ -166,7 +166,7 @@ fn a_page_that_cannot_be_written_is_one_line() {
     refused(
         folder.path(),
         &["--experiment", "reads", "--out", "page"],
-        "--experiment reads: must be writes",
+        "--experiment reads: must be one of writes",
     );
     assert!(!folder.path().join("page").exists(), "nothing is left of it");
     let called =

@@ -222,7 +222,7 @@ fn a_file_of_settings_is_refused_in_one_line_with_its_number() {
     let folder = tempfile::tempdir().unwrap();
     for (text, expected) in [
         ("listen = \"127.0.0.1:0\"\n\nlisten_on = 3\n", "kv.toml:3: unknown field `listen_on`"),
-        ("index = \"both\"\n", "kv.toml:1: unknown variant `both`"),
+        ("index = \"both\"\n", "kv.toml:1: index \"both\": must be one of client, node"),
         ("clients_max = 0\n", "clients_max = 0: must be 1 to 1000000"),
         ("tls_cert = \"none.pem\"\n", "--tls-cert and --tls-key must be given together"),
         ("password_file = \"none\"\n", "none: No such file"),

@@ -375,7 +375,7 @@ fn what_cannot_be_is_refused_in_one_line() {
     let folder = tempfile::tempdir().unwrap();
     for (arguments, expected) in [
         (&["run", "--local", "0%", "--", "true"][..], "a size such as 64MiB"),
-        (&["run", "--local", "4KiB", "--", "true"], "1MiB and more"),
+        (&["run", "--local", "4KiB", "--", "true"], "at least 1MiB"),
         (&["run", "--pool", "sim:edm", "--", "true"], "a program runs in real time"),
         (&["run", "--", "no-such-program"], "no such program in PATH"),
         (&["run", "--", "/"], "/: neither a 64-bit program"),
@@ -384,7 +384,7 @@ fn what_cannot_be_is_refused_in_one_line() {
         (&["run", "--pool", "udp://", "--", "true"], "must be udp://HOST:PORT"),
         (&["run", "--report", "none/r.json", "--", "true"], "there is no folder none"),
         (&["run", "--report", ".", "--", "true"], "cannot write .: is a directory"),
-        (&["profile", "--peak", "0", "--", "true"], "1MiB and more"),
+        (&["profile", "--peak", "0", "--", "true"], "at least 1MiB"),
         (&["profile", "--peak", "x", "--", "true"], "for '--peak"),
         (&["profile", "--out", ".", "--local", "9MiB", "--", "true"], "is a directory"),
         (&["emulate", "--latency-us", "1", "--fabric", "edm", "--", "true"], "'--fabric"),

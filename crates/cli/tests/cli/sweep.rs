@@ -249,7 +249,7 @@ fn bad_sweeps_are_one_line_and_leave_nothing() {
             "scenario = 'base.toml'\n[vary]\nworkload.load = []\n",
             "w.toml:3: vary.workload.load: an empty axis: must be at least one value\n",
         ),
-        ("scenario = 'base.toml'\nfabrics = ['emd']\n", "w.toml:2: fabrics = ['emd']: allowed "),
+        ("scenario = 'base.toml'\nfabrics = ['emd']\n", "w.toml:2: fabrics = ['emd']: must be "),
         (
             "scenario = 'base.toml'\nfabrics = ['dctcp', 'edm']\n[vary]\nfabric.topology = \
              ['leaf-spine']\n",
@@ -282,5 +282,9 @@ fn the_example_of_the_repository_runs() {
     let example = ["sweep", "sweeps/load.toml", "--out", out.to_str().unwrap()];
     let called = call(&root(), &[&example[..], &["--set", "workload.messages=2000"]].concat());
     assert_eq!(called.code, 0, "{}", called.err);
-    assert_eq!(called.out.lines().count(), 13, "{}", called.out);
+    let is_said = |line: &&str| line.contains("not settled");
+    let said = called.out.lines().filter(is_said).count();
+    assert!(said > 0, "2,000 messages settle nowhere: {}", called.out);
+    let table = called.out.lines().filter(|line| !line.trim().is_empty() && !is_said(line));
+    assert_eq!(table.count(), 13, "{}", called.out);
 }

@@ -4,6 +4,7 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod bad_input;
+mod forged;
 mod oracle;
 mod retransmission;
 mod world;

@@ -67,7 +67,7 @@ fn a_bad_name_is_refused_with_what_is_wrong() {
         ("ring://no-such-one", "ring://no-such-one: interface `no-such-one`: there is none of"),
         ("LOCAL:", "scheme `LOCAL`"),
         ("local:here", "`local:` has no place, and `here` was given"),
-        ("local:?nodes=2", "parameter `nodes`: must be memory_bytes"),
+        ("local:?nodes=2", "parameter `nodes`: must be one of memory_bytes"),
         ("local:?memory_bytes=0", "parameter `memory_bytes`: `0`: must be 1 to"),
         ("local:?memory_bytes=lots", "`lots`"),
         ("sim:", "fabric ``: must be one of edm, raw-ethernet"),

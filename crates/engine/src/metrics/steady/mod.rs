@@ -236,9 +236,7 @@ impl Watch {
     fn too_short(&self, growth: Option<Growth>, intervals: &Intervals) -> Option<String> {
         if !self.is_long() || growth.is_none() {
             let span = self.span();
-            return Some(format!(
-                "arrivals span {span:.1} times what a message takes alone, of {SPAN_MIN}"
-            ));
+            return Some(format!("arrivals span {span:.1} of {SPAN_MIN} message times"));
         }
         let imprecision = intervals.imprecision();
         let Some((imprecision, mean)) = imprecision.zip(intervals.slowdown_mean) else {
@@ -378,6 +376,6 @@ mod tests {
         }
         let steady = watch.finish(Some(0.5));
         assert_eq!(steady.state, SteadyState::Unsettled);
-        assert!(steady.why.expect("why").contains("times what a message takes alone"));
+        assert!(steady.why.expect("why").contains("of 20 message times"));
     }
 }
