@@ -91,7 +91,7 @@ fn traces() {
         ("0,read,0,1,64\nx,read,0,1,64\n", "t.csv:3: arrival_ns = x: "),
         ("5,read,0,1,64\n4,read,0,1,64\n", "t.csv:3: arrival 4.000 ns after 5.000 ns: "),
         ("0,read,0,144,64\n", "t.csv:2: memory = 144: must be 0 to 143"),
-        ("0,rad,0,1,64\n", "t.csv:2: kind = rad: must be one of "),
+        ("0,rad,0,1,64\n", "t.csv:2: kind = rad: must be "),
         ("0,read,0,1\n", "t.csv:2: "),
     ] {
         let folder = folder(&[("t.csv", &format!("{header}{rows}"))]);

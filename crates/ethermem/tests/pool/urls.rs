@@ -72,7 +72,7 @@ fn a_bad_name_is_refused_with_what_is_wrong() {
         ("local:?memory_bytes=lots", "`lots`"),
         ("sim:", "fabric ``: must be one of edm, raw-ethernet"),
         ("sim:rocket", "fabric `rocket`: must be one of edm"),
-        ("sim:edm?node=2", "parameter `node`: must be one of "),
+        ("sim:edm?node=2", "parameter `node`: must be "),
         ("sim:edm?nodes=1", "fabric.nodes"),
         ("sim:edm?nodes=two", "fabric.nodes"),
         ("sim:edm?kind=roce", "parameter `kind`: `roce`: the place says `edm`"),

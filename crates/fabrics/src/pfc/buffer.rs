@@ -76,7 +76,7 @@ pub(super) fn shared_bytes(
     };
     Err(format!(
         "the headroom of the links into a {switch} takes {reserved} B of its {buffer}: must be \
-         {least} or more"
+         at least {least}"
     ))
 }
 

@@ -412,7 +412,7 @@ mod tests {
             ),
             (
                 format!("{BASE}{one}vary = {{ workload.load = [2.0] }}\n"),
-                "c.toml:7: workload.load = 2.0: must be one of ",
+                "c.toml:7: workload.load = 2.0: must be ",
             ),
             (
                 format!("{BASE}[compare.experiments.a]\npoints = ['x', 'x']\n"),

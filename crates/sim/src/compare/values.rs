@@ -115,10 +115,10 @@ mod tests {
         for (text, error) in [
             ("", "v.csv: header : must be experiment,point and names"),
             ("experiment,point,emd\n", "v.csv: column emd: must be one of edm, "),
-            ("experiment,point,edm\n\na,b\n", "v.csv:3: a,b: must be one of "),
-            ("experiment,point,edm\na,b,1,2\n", "v.csv:2: a,b,1,2: must be one of "),
-            ("experiment,point,edm\na,b,0\n", "v.csv:2: a,b,0: must be one of "),
-            ("experiment,point,edm\na,b,nan\n", "v.csv:2: a,b,nan: must be one of "),
+            ("experiment,point,edm\n\na,b\n", "v.csv:3: a,b: must be "),
+            ("experiment,point,edm\na,b,1,2\n", "v.csv:2: a,b,1,2: must be "),
+            ("experiment,point,edm\na,b,0\n", "v.csv:2: a,b,0: must be "),
+            ("experiment,point,edm\na,b,nan\n", "v.csv:2: a,b,nan: must be "),
         ] {
             let found = load(text).unwrap_err();
             assert!(found.starts_with(error), "{text:?}: {found}");

@@ -257,7 +257,7 @@ mod tests {
             ("a = {from = 0, to = 1, steps = 1}", "s.toml:1: vary.a: steps: must be 2 to"),
             ("a = {from = 0, steps = 2}", "s.toml:1: vary.a: to: must be a number"),
             ("a = {from = 0, to = inf, steps = 2}", "s.toml:1: vary.a: to: must be a number"),
-            ("a = {from = 0, to = 1, scale = 'x'}", "s.toml:1: vary.a: scale: must be one of "),
+            ("a = {from = 0, to = 1, scale = 'x'}", "s.toml:1: vary.a: scale: must be "),
         ] {
             let found = axes(text).unwrap_err();
             assert!(found.starts_with(error), "{text}: {found}");

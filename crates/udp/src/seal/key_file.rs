@@ -162,7 +162,7 @@ mod tests {
             std::fs::write(&path, &text).unwrap();
             std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
             let refused = KeyFile::read(&path).unwrap_err().to_string();
-            assert!(refused.contains("bad.key") && refused.contains("allowed"), "{refused}");
+            assert!(refused.contains("bad.key") && refused.contains("must be"), "{refused}");
             assert!(!refused.contains("abab") && !refused.contains("xbxb"), "{refused}");
         }
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o604)).unwrap();

@@ -75,7 +75,7 @@ fn pointers_that_it_hands_out_are_its_own() {
     }
     let result =
         "(loop $more (call $result (i32.const 0) (i32.const 60000)) (br $more)) (i32.const 0)";
-    assert_eq!(stopped(&text(result)), (Stop::Trap, "result: must be 65000 B".to_owned()));
+    assert_eq!(stopped(&text(result)), (Stop::Trap, "result: must be at most 65000 B".to_owned()));
 }
 
 #[test]

@@ -179,7 +179,7 @@ fn a_bad_edm_artifact_is_refused_with_its_line() {
         (
             "0,3,1,2,8,-1,18446744073709551615",
             "t.csv:1: slot = 18446744073709551615: must be \
-         53 days of slots",
+         at most 53 days",
         ),
         (
             "0,3,1,2,8,-1,5\n1,3,1,2,8,-1,4\n",

@@ -17,7 +17,7 @@ fn bad_values_are_refused_with_line_key_found_and_allowed() {
         ("[fabric]\nnodes = \"9\"\n", "s.toml:2: fabric.nodes = \"9\": must be 2 to 512"),
         (
             "[fabric]\nlink_gbps = 30\n",
-            "s.toml:2: fabric.link_gbps = 30: must be 10, 25, 40, 100, 200, 400",
+            "s.toml:2: fabric.link_gbps = 30: must be one of 10, 25, 40, 100, 200, 400",
         ),
         (
             "[fabric]\nkind = \"roce\"\n",

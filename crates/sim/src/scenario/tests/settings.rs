@@ -51,11 +51,7 @@ fn errors_say_whether_the_file_or_a_setting_is_wrong() {
         (TEXT, &["fabric.nods=1"], "--set: fabric.nods: unknown key: must be one of kind, "),
         (TEXT, &["fabric.nods="], "--set: fabric.nods: unknown key: "),
         (TEXT, &["fabric=3"], "--set: fabric = 3: must be a table [fabric]"),
-        (
-            TEXT,
-            &["fabric.edm={chunk_bytes = 1}"],
-            "--set: fabric.edm.chunk_bytes = 1: must be one of ",
-        ),
+        (TEXT, &["fabric.edm={chunk_bytes = 1}"], "--set: fabric.edm.chunk_bytes = 1: must be "),
     ];
     for (text, settings, error) in cases {
         let found = parse(text, settings).unwrap_err();
@@ -68,7 +64,7 @@ fn what_is_no_setting_is_refused_when_it_is_made() {
     for text in ["", "nodes", "=1", ".=1", "a..b=1", "a b=1", "a=\"x", "a=[1", "a=1\nb=2", "a=x'y"]
     {
         let error = text.parse::<Setting>().expect_err(text).to_string();
-        assert!(error.contains("must be one of ") || error.ends_with("is not TOML"), "{error}");
+        assert!(error.contains("must be ") || error.ends_with("is not TOML"), "{error}");
         assert!(!error.contains('\n'), "{error:?}");
     }
 }
