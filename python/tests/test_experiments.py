@@ -88,7 +88,7 @@ def test_capacities_are_those_of_the_command(call, tmp_path, monkeypatch):
     assert ours.text + "wrote theirs/index.html\n" == table
     assert files(Path("ours")) == files(Path("theirs"))
     assert [row["fabric"] for row in ours.results] == ["edm", "ideal"] * 2
-    with pytest.raises(ethermem.InputError, match="workload = 'none'"):
+    with pytest.raises(ethermem.InputError, match='workload = "none"'):
         ethermem.capacity(workloads=["none"])
 
 

@@ -86,8 +86,8 @@ def test_a_fabric_with_background_frames_has_them():
     ("scenario", "more", "error", "line"),
     [
         ("gone.toml", {}, ethermem.FileError, "gone.toml: cannot be read: No such file or dir"),
-        ("[fabric]\nnodes = 1\n", {}, ethermem.InputError, "<text>:2: fabric.nodes = 1: allowed"),
-        ({"fabric": {"nodes": 1}}, {}, ethermem.InputError, "<dict>:1: fabric.nodes = 1: allowed"),
+        ("[fabric]\nnodes = 1\n", {}, ethermem.InputError, "<text>:2: fabric.nodes = 1: must be"),
+        ({"fabric": {"nodes": 1}}, {}, ethermem.InputError, "<dict>:1: fabric.nodes = 1: must be"),
         ({}, {}, ethermem.InputError, "<dict>: empty: a scenario has at least one key"),
         ({"fabric": {8: 1}}, {}, ethermem.InputError, "8: must be keys that are text"),
         ({"fabric": object}, {}, ethermem.InputError, "fabric = <class 'object'>: must be"),

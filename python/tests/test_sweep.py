@@ -284,7 +284,7 @@ def test_columns_are_read_back_as_they_were_printed(by_command, folder):
     ("sweep", "more", "code", "line"),
     [
         (SWEEP.replace("['srpt', 'fcfs']", "[]"), [], 2, "w.toml:6: vary.fabric.edm.policy: an em"),
-        (SWEEP.replace("'ideal'", "'idle'"), [], 2, "w.toml:2: fabrics = ['edm', 'idle']: allowed"),
+        (SWEEP.replace("'ideal'", "'idle'"), [], 2, "w.toml:2: fabrics = ['edm', 'idle']: must be"),
         ("scenario = 'gone.toml'\n", [], 2, "gone.toml: cannot be read: No such file"),
         (SWEEP, ["--out", "gone/r.parquet"], 2, "cannot write gone/r.parquet.journal: No such"),
         (SWEEP, ["--out", "/dev/null"], 2, "/dev/null: must be the name of a file"),

@@ -32,6 +32,8 @@ struct Argument {
     values: Vec<String>,
     defaults: Vec<String>,
     is_required: bool,
+    /// True if the help leaves it out.
+    is_hidden: bool,
     takes_many: bool,
     /// As the help shows it: `--set <KEY=VALUE>`.
     form: String,
@@ -57,9 +59,7 @@ fn add(command: &Command, words: &mut Vec<String>, entries: &mut Vec<Entry>) {
 }
 
 fn entry(command: &Command, words: &[String]) -> Entry {
-    let shown = |argument: &&Arg| {
-        !["help", "version"].contains(&argument.get_id().as_str()) && !argument.is_hide_set()
-    };
+    let is_own = |argument: &&Arg| !["help", "version"].contains(&argument.get_id().as_str());
     let usage = command.clone().render_usage().to_string();
     Entry {
         command: words.to_vec(),
@@ -67,7 +67,7 @@ fn entry(command: &Command, words: &[String]) -> Entry {
         about: command.get_about().map(line).unwrap_or_default(),
         usage: usage.strip_prefix("Usage: ").unwrap_or(&usage).trim_end().to_owned(),
         after_help: command.get_after_help().map(ToString::to_string),
-        arguments: command.get_arguments().filter(shown).map(argument).collect(),
+        arguments: command.get_arguments().filter(is_own).map(argument).collect(),
     }
 }
 
@@ -83,6 +83,7 @@ fn argument(argument: &Arg) -> Argument {
         values: possible.iter().map(|value| value.get_name().to_owned()).collect(),
         defaults: defaults.map(|value| value.to_string_lossy().into_owned()).collect(),
         is_required: argument.is_required_set(),
+        is_hidden: argument.is_hide_set(),
         takes_many: matches!(argument.get_action(), ArgAction::Append),
         form: argument.to_string(),
         help: help.map(line).unwrap_or_default(),

@@ -27,6 +27,7 @@ struct Argument {
     value: Option<String>,
     values: Vec<String>,
     defaults: Vec<String>,
+    is_hidden: bool,
     takes_many: bool,
     form: String,
     help: String,
@@ -66,9 +67,10 @@ fn name(entry: &Entry) -> String {
 fn section(entry: &Entry, entries: &[Entry], page: &mut String) {
     let _ = writeln!(page, "\n## `{}`\n\n{}.\n", name(entry), cell(&entry.about));
     let _ = writeln!(page, "```text\n{}\n```", entry.usage);
-    if !entry.arguments.is_empty() {
+    let shown = || entry.arguments.iter().filter(|argument| !argument.is_hidden);
+    if shown().next().is_some() {
         page.push_str("\n| argument | meaning |\n|---|---|\n");
-        for argument in &entry.arguments {
+        for argument in shown() {
             let _ = writeln!(page, "| `{}` | {} |", form(argument), meaning(argument));
         }
     }

@@ -90,6 +90,47 @@ impl Options {
     }
 }
 
+/// The one option of `GETEX`, before its time is read.
+#[derive(Clone, Copy, Debug)]
+enum NewExpiry<'w> {
+    Kept,
+    Removed,
+    /// A count of units of so many milliseconds, from a time in milliseconds since 1970.
+    Set {
+        count: &'w [u8],
+        unit_ms: i64,
+        from_ms: u64,
+    },
+}
+
+impl<'w> NewExpiry<'w> {
+    fn parse(words: Words<'w>, now_ms: u64) -> Result<NewExpiry<'w>, Fault> {
+        let mut options = words.from(2);
+        let (name, count) = (options.next(), options.next());
+        let Some(name) = name else { return Ok(NewExpiry::Kept) };
+        if name.eq_ignore_ascii_case(b"PERSIST") && count.is_none() {
+            return Ok(NewExpiry::Removed);
+        }
+        let mut units = units(now_ms).into_iter();
+        let unit = units.find(|unit| name.eq_ignore_ascii_case(unit.0.as_bytes()));
+        match (unit, count, options.next()) {
+            (Some((_, unit_ms, from_ms)), Some(count), None) => {
+                Ok(NewExpiry::Set { count, unit_ms, from_ms })
+            }
+            _ => Err(SYNTAX),
+        }
+    }
+
+    fn ends(self) -> Result<Ends, Fault> {
+        let refused = Fault::Text("ERR invalid expire time in 'getex' command");
+        match self {
+            NewExpiry::Kept => Ok(Ends::Keep),
+            NewExpiry::Removed => Ok(Ends::Never),
+            NewExpiry::Set { count, unit_ms, from_ms } => life(count, unit_ms, from_ms, refused),
+        }
+    }
+}
+
 impl Context<'_> {
     pub(super) async fn set(&mut self, words: Words<'_>) -> Result<(), Fault> {
         let (key, value) = (words.word(1), words.word(2));
@@ -125,12 +166,13 @@ impl Context<'_> {
     }
 
     /// The value of a key, whose expiry is set, removed by `PERSIST`, or kept without an option.
+    /// As in Redis, the time of an absent key is not looked at.
     pub(super) async fn getex(&mut self, words: Words<'_>) -> Result<(), Fault> {
-        let ends = self.new_expiry(words)?;
+        let new = NewExpiry::parse(words, self.now_ms)?;
         let now_ms = self.now_ms;
         let decide = |held: Option<Held>| {
             let Some(held) = held else { return Ok((Change::Keep, None)) };
-            let change = match ends {
+            let change = match new.ends()? {
                 Ends::Keep => Change::Keep,
                 Ends::Never if held.ends_ms == 0 => Change::Keep,
                 Ends::Never => Change::Set(held.bytes.clone(), 0),
@@ -142,25 +184,6 @@ impl Context<'_> {
         let found = self.keyspace().change(words.word(1), decide).await?;
         self.reply_optional(found.as_deref());
         Ok(())
-    }
-
-    /// The one option of `GETEX`.
-    fn new_expiry(&self, words: Words<'_>) -> Result<Ends, Fault> {
-        let refused = Fault::Text("ERR invalid expire time in 'getex' command");
-        let mut options = words.from(2);
-        let (name, count) = (options.next(), options.next());
-        let Some(name) = name else { return Ok(Ends::Keep) };
-        if name.eq_ignore_ascii_case(b"PERSIST") && count.is_none() {
-            return Ok(Ends::Never);
-        }
-        let mut units = units(self.now_ms).into_iter();
-        let unit = units.find(|unit| name.eq_ignore_ascii_case(unit.0.as_bytes()));
-        match (unit, count, options.next()) {
-            (Some((_, unit_ms, from_ms)), Some(count), None) => {
-                life(count, unit_ms, from_ms, refused)
-            }
-            _ => Err(SYNTAX),
-        }
     }
 
     pub(super) async fn setnx(&mut self, words: Words<'_>) -> Result<(), Fault> {
