@@ -154,7 +154,9 @@ def test_operations_at_the_node(node: Node) -> None:
             value_bytes=8,
         ).wait()
         assert found == (region.at(24), (20).to_bytes(8, "little"))
-        with pytest.raises(ethermem.OffloadStoppedError, match="out of fuel: must take at most 1000000"):
+        with pytest.raises(
+            ethermem.OffloadStoppedError, match="out of fuel: must take at most 1000000"
+        ):
             thread.offload("endless", region.address, b"").wait()
         region.write(0, SEVEN).wait()
         head = struct.pack("<QII", region.address, len(SEVEN), 0)
