@@ -1,8 +1,8 @@
 //! Well-formed packets that no node sent, in both directions, beside real accesses.
 //!
-//! Goal: whatever a peer says in a frame with a right check sequence, no node panics, loops or keeps
-//! an access for ever. Frames are not authenticated, so a forger can end an access with wrong data;
-//! what it cannot do is break a node's own state.
+//! Goal: whatever a peer says in a frame with a right check sequence, no node panics, loops or
+//! keeps an access for ever. Frames are not authenticated, so a forger can end an access with wrong
+//! data. It cannot break a node's own state.
 
 use crate::world::{CALM, COMPUTE, Network, Setup, US, memory_mac};
 use ethermem_cxl::agent::{Req, ReqOpcode, Rwd, Tag};

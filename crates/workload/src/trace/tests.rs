@@ -183,8 +183,8 @@ fn a_bad_edm_artifact_is_refused_with_its_line() {
         ),
         (
             "0,3,1,2,8,-1,5\n1,3,1,2,8,-1,4\n",
-            "t.csv:2: arrival 2.560 ns after 3.200 ns: allowed \
-         is none earlier",
+            "t.csv:2: arrival 2.560 ns after 3.200 ns: must not \
+         be earlier",
         ),
     ];
     for (text, expected) in cases {
