@@ -9,7 +9,7 @@ use ethermem_sim::registry::FabricEntry;
 use ethermem_sim::scenario::Setting;
 
 use crate::failure::Failure;
-use crate::output::{Format, print};
+use crate::output::Format;
 use crate::terminal::runner;
 
 #[derive(Args)]
@@ -65,10 +65,5 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     };
     let mut outcome = request.run(&runner(arguments.threads))?;
     arguments.format.print(&outcome, Outcome::text)?;
-    let Some(page) = outcome.write()? else { return Ok(()) };
-    // JSON alone on the standard output stays alone.
-    if arguments.format == Format::Json {
-        return Ok(());
-    }
-    print(&format!("wrote {}\n", page.display()))
+    arguments.format.name_page(outcome.write()?.as_deref())
 }

@@ -8,7 +8,7 @@ use ethermem_experiments::selection::fabric;
 use ethermem_sim::registry::FabricEntry;
 
 use crate::failure::Failure;
-use crate::output::{Format, print};
+use crate::output::Format;
 use crate::selection::SelectionArguments;
 use crate::terminal::runner;
 use crate::value::{Named, one_of};
@@ -90,10 +90,5 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     };
     let mut outcome = request.run(&runner(arguments.threads))?;
     arguments.format.print(&outcome, Outcome::text)?;
-    let Some(page) = outcome.write()? else { return Ok(()) };
-    // Only JSON goes to the standard output.
-    if arguments.format == Format::Json {
-        return Ok(());
-    }
-    print(&format!("wrote {}\n", page.display()))
+    arguments.format.name_page(outcome.write()?.as_deref())
 }

@@ -2,6 +2,7 @@
 
 use std::fmt::Display;
 use std::io::{ErrorKind, IsTerminal, Write};
+use std::path::Path;
 
 use clap::ValueEnum;
 use ethermem_sim::output::{TableStyle, to_json};
@@ -30,6 +31,14 @@ impl Format {
             Format::Json => to_json(value),
             Format::Table => table(value, table_style()),
         })
+    }
+
+    /// Names the page that was written, if one was. JSON stays alone on the standard output.
+    pub(crate) fn name_page(self, page: Option<&Path>) -> Result<(), Failure> {
+        match page {
+            Some(page) if self == Format::Table => print(&format!("wrote {}\n", page.display())),
+            _ => Ok(()),
+        }
     }
 }
 
