@@ -2,6 +2,7 @@
 //! bucket's one word.
 
 use ethermem::Address;
+use ethermem::Error::Full;
 
 use super::job::{End, Job};
 use super::{Client, Entry, Hashed, Written};
@@ -111,6 +112,10 @@ impl Client {
             let prepared = self.prepare(hashed, new, &found).await;
             let Ok((first, placed)) = prepared else {
                 self.settle().await;
+                // A deletion at the node needs no memory, so a full store can be emptied.
+                if new.is_none() && matches!(prepared, Err(Error::Pool(Full { .. }))) {
+                    return self.change_at_node(hashed, None, when).await;
+                }
                 return prepared.map(|_| unreachable!("it failed"));
             };
             let desired = first.map_or(EMPTY, Link::word);

@@ -65,7 +65,14 @@ impl Shard<'_, '_> {
             Some(own) => (&found.before[..], own.next),
             None => (&[][..], Link::from_word(found.word)),
         };
-        let Some(fresh) = self.blocks_like(stale)? else { return self.needs_region() };
+        // A deletion needs no memory: each copy is the next use of its record's own block.
+        let (fresh, free) = match deletes {
+            true => (stale.iter().map(|link| link.next_use()).collect(), &[][..]),
+            false => match self.blocks_like(stale)? {
+                Some(fresh) => (fresh, stale),
+                None => return self.needs_region(),
+            },
+        };
         let (mut first, mut placed) = (tail, None);
         if !deletes {
             let Some(link) = self.place(request, tail)? else { return self.needs_region() };
@@ -77,7 +84,7 @@ impl Shard<'_, '_> {
         }
         self.set_bucket(found.bucket, first);
         let apart = found.own.and_then(|own| own.apart).map(|apart| apart.link);
-        stale.iter().chain(&own).chain(&apart).try_for_each(|&link| self.free(link))?;
+        free.iter().chain(&own).chain(&apart).try_for_each(|&link| self.free(link))?;
         let keys = match (own, deletes) {
             (None, _) => Some(self.add_to_word(COUNT_AT, 1)?),
             (Some(_), true) => self.add_to_word(COUNT_AT, u64::MAX).map(|_| None)?,

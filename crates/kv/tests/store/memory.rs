@@ -56,6 +56,43 @@ fn where_memory_ends_an_error_says_that_nothing_was_done() {
     }
 }
 
+/// Without memory there are no new blocks for copies of the records before a deleted one.
+#[test]
+fn every_key_of_a_full_store_can_be_deleted() {
+    for (index, from_the_end) in [(0, false), (0, true), (1, false), (1, true)] {
+        let index = BOTH[index];
+        let pool = open("local:?memory_bytes=300000");
+        pool.run(async {
+            let store = crowded(&pool).await;
+            let mut keys = Vec::new();
+            // Each client holds blocks that others cannot have, so the last one has none.
+            for first in [0, 1000, 2000] {
+                let mut client = store.client(Index::Node);
+                for key in first.. {
+                    if client.create(&u64::to_le_bytes(key), &[7; 300]).await.is_err() {
+                        break;
+                    }
+                    keys.push(key);
+                }
+            }
+            assert!(keys.len() > 300, "{} keys", keys.len());
+            if from_the_end {
+                keys.reverse();
+            }
+            let mut client = store.client(index);
+            for (at, key) in keys.iter().enumerate() {
+                assert!(client.delete(&key.to_le_bytes()).await.unwrap(), "{at}: {key}");
+                assert_eq!(client.read(&key.to_le_bytes()).await.unwrap(), None, "{at}: {key}");
+                if let Some(next) = keys.get(at + 1) {
+                    let value = client.read(&next.to_le_bytes()).await.unwrap();
+                    assert_eq!(value.expect("not deleted yet").bytes, [7; 300], "{at}: {next}");
+                }
+            }
+            assert_eq!(client.statistics().await.unwrap().keys, 0);
+        });
+    }
+}
+
 #[test]
 fn a_client_holds_blocks_for_some_writes_and_no_more() {
     const BLOCK: u64 = 960;
