@@ -2,11 +2,11 @@
 
 use clap::Args;
 use ethermem_experiments::ddc::{Budget, LINK_GBPS_DEFAULT, Parameters, metres, ns};
+use ethermem_experiments::words::bytes_in;
 use ethermem_units::{BitsPerSecond, Bytes, Ps};
 
 use crate::failure::Failure;
 use crate::output::RowFormat;
-use crate::value::bytes_in;
 
 #[derive(Args)]
 #[command(next_help_heading = "Options of --ddc")]

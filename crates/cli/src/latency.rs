@@ -8,12 +8,13 @@ use ethermem_experiments::latency::{
 };
 use ethermem_experiments::rtl::Measurement;
 use ethermem_experiments::selection::link_gbps;
+use ethermem_experiments::words::bytes_in;
 use ethermem_sim::scenario::Setting;
 
 use crate::ddc;
 use crate::failure::Failure;
 use crate::output::{Format, RowFormat};
-use crate::value::{Named, bytes_in, one_of};
+use crate::value::{Named, one_of};
 
 const FABRICS: [Named<Fabric>; 4] = [
     ("edm", "Memory in the Ethernet PHY", Fabric::Edm),

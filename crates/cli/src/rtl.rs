@@ -5,10 +5,10 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 use ethermem_bench::ycsb::Workload;
 use ethermem_experiments::rtl::ycsb::{Outcome, RECORD_BYTES, Request, share, workload};
+use ethermem_experiments::words::bytes_in;
 
 use crate::failure::Failure;
 use crate::output::Format;
-use crate::value::bytes_in;
 
 #[derive(Subcommand)]
 pub(crate) enum Command {

@@ -26,6 +26,7 @@ pub mod runner;
 pub mod selection;
 pub mod simulate;
 pub mod sweep;
+pub mod words;
 pub mod workload;
 
 pub use error::Error;

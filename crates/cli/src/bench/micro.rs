@@ -3,11 +3,11 @@
 use clap::Args;
 use ethermem_bench::micro::MicroOp;
 use ethermem_experiments::bench::micro::{Request, table};
+use ethermem_experiments::words::bytes;
 
 use crate::failure::Failure;
 use crate::output::Format;
 use crate::terminal::runner;
-use crate::value::bytes;
 
 #[derive(Args)]
 #[command(after_help = "Examples:\n  \

@@ -6,13 +6,11 @@ use clap::Args;
 use ethermem_bench::ycsb::{self, LocalToRemote, Settings, Workload};
 use ethermem_experiments::bench::figure::{self, Outcome};
 use ethermem_experiments::bench::ycsb::{run as run_pools, table};
-use serde::de::DeserializeOwned;
-use serde_json::Value;
+use ethermem_experiments::words::{bytes, name};
 
 use crate::failure::Failure;
-use crate::output::{Format, print};
+use crate::output::Format;
 use crate::terminal::runner;
-use crate::value::bytes;
 
 #[derive(Args)]
 #[command(after_help = "Examples:\n  \
@@ -43,12 +41,12 @@ pub(crate) struct Arguments {
     workloads: Vec<Workload>,
 
     /// Distribution of requests over records: zipfian, latest, uniform [default: the workload's]
-    #[arg(long, value_name = "NAME", value_parser = word::<ycsb::Distribution>)]
+    #[arg(long, value_name = "NAME", value_parser = name::<ycsb::Distribution>)]
     distribution: Option<ycsb::Distribution>,
 
     /// Store of the records: objects, whose addresses the clients know; or a key-value store whose
     /// index the client walks (kv-client) or the node (kv-node) [default: objects]
-    #[arg(long, value_name = "NAME", value_parser = word::<ycsb::StoreKind>)]
+    #[arg(long, value_name = "NAME", value_parser = name::<ycsb::StoreKind>)]
     store: Option<ycsb::StoreKind>,
 
     /// Number of loaded records [default: 10000]
@@ -81,15 +79,15 @@ pub(crate) struct Arguments {
     field_bytes: Option<u64>,
 
     /// Part that a read moves: record, field [default: record]
-    #[arg(long, value_name = "EXTENT", value_parser = word::<ycsb::Extent>)]
+    #[arg(long, value_name = "EXTENT", value_parser = name::<ycsb::Extent>)]
     reads: Option<ycsb::Extent>,
 
     /// Part that an update moves: record, field [default: field; for kv-client and kv-node record]
-    #[arg(long, value_name = "EXTENT", value_parser = word::<ycsb::Extent>)]
+    #[arg(long, value_name = "EXTENT", value_parser = name::<ycsb::Extent>)]
     updates: Option<ycsb::Extent>,
 
     /// Completion of a write: at-node, or in-memory, 82 ns of DRAM later [default: at-node]
-    #[arg(long, value_name = "WHEN", value_parser = word::<ycsb::WriteEnd>)]
+    #[arg(long, value_name = "WHEN", value_parser = name::<ycsb::WriteEnd>)]
     writes: Option<ycsb::WriteEnd>,
 
     /// Ratio of objects in the compute node's DRAM, at 82 ns, to objects in the pool: 50:50
@@ -121,11 +119,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
 fn of_scenario(arguments: &Arguments, scenario: &Path, settings: &Settings) -> Result<(), Failure> {
     let mut outcome = figure::run(scenario, settings, arguments.out.as_deref(), &runner(None))?;
     arguments.format.print(&outcome, Outcome::text)?;
-    let Some(page) = outcome.write()? else { return Ok(()) };
-    if arguments.format == Format::Json {
-        return Ok(());
-    }
-    print(&format!("wrote {}\n", page.display()))
+    arguments.format.name_page(outcome.write()?.as_deref())
 }
 
 impl Arguments {
@@ -147,9 +141,4 @@ impl Arguments {
             local_to_remote: self.local_to_remote,
         }
     }
-}
-
-/// Parses one of a library's names.
-fn word<T: DeserializeOwned>(text: &str) -> Result<T, String> {
-    serde_json::from_value(Value::String(text.to_owned())).map_err(|error| error.to_string())
 }

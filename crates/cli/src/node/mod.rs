@@ -13,6 +13,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Subcommand};
 use ethermem_clio::memory::PageSize;
 use ethermem_experiments::operate::service::{Service, ServiceError};
+use ethermem_experiments::words::size;
 use ethermem_node::{
     LogFormat, LogLevel, NodeFile, OffloadFile, PAGES, Settings, SettingsError, StartError,
     TenantFile, ring_place,
@@ -23,7 +24,7 @@ use sd_notify::NotifyState;
 use crate::failure::Failure;
 use crate::interrupt;
 use crate::logs::{self, FORMS, tell_manager};
-use crate::value::{one_of, size};
+use crate::value::one_of;
 
 const EXAMPLES: &str = "Examples:\n  \
     ethermem keygen --tenant 7 --out analytics.key\n  \
