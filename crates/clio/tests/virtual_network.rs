@@ -118,15 +118,15 @@ impl Actor {
 }
 
 /// One run, and the history of its shared words.
-struct Run {
+struct Trial {
     network: Network,
     actors: Vec<Actor>,
     history: Vec<Vec<Call>>,
     holder: Option<usize>,
 }
 
-impl Run {
-    fn new(seed: u64, clients: usize, faults: Faults, operations: u32) -> Run {
+impl Trial {
+    fn new(seed: u64, clients: usize, faults: Faults, operations: u32) -> Trial {
         let mut network = Network::new(seed, clients, faults);
         let shared = network.shared_region(SHARED_WORDS * 8 + 8);
         let mut actors = Vec::new();
@@ -143,7 +143,7 @@ impl Run {
             });
         }
         let history = (0..SHARED_WORDS).map(|_| Vec::new()).collect();
-        Run { network, actors, history, holder: None }
+        Trial { network, actors, history, holder: None }
     }
 
     fn begin(&mut self, client: usize) {
@@ -225,7 +225,7 @@ fn check(faults: Faults, clients: usize, operations: u32, seeds: std::ops::Range
     let seeds = number("CLIO_SEED").map_or(more, |seed| seed..seed + 1);
     for seed in seeds {
         let result = std::panic::catch_unwind(|| {
-            let mut run = Run::new(seed, clients, faults, operations);
+            let mut run = Trial::new(seed, clients, faults, operations);
             run.run();
         });
         if let Err(panic) = result {

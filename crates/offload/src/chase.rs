@@ -82,7 +82,7 @@ impl Chase {
 }
 
 /// A chase in progress.
-pub(super) struct Run {
+pub(super) struct ChaseRun {
     chase: Chase,
     at: Address,
     /// Number of elements that may still be read.
@@ -90,7 +90,7 @@ pub(super) struct Run {
     allowance: Allowance,
 }
 
-impl Run {
+impl ChaseRun {
     /// Reads one element.
     fn element(&mut self, memory: &mut NodeMemory<'_>) -> Poll<Result<Vec<u8>, OffloadError>> {
         let (chase, at) = (&self.chase, self.at);
@@ -116,7 +116,7 @@ impl Run {
     }
 }
 
-impl Sliced for Run {
+impl Sliced for ChaseRun {
     fn step(&mut self, memory: &mut NodeMemory<'_>) -> Poll<Result<Vec<u8>, OffloadError>> {
         while !self.allowance.slice_is_over(memory)? {
             if let Poll::Ready(ended) = self.element(memory) {
@@ -127,10 +127,10 @@ impl Sliced for Run {
     }
 }
 
-impl Look for Run {
+impl Look for ChaseRun {
     fn begin(arguments: &[u8], allowance: Allowance) -> Result<Self, OffloadError> {
         let allowed = "must be six words below 2^32 after the start, and a key";
         let chase = Chase::decode(arguments).ok_or_else(|| OffloadError::failed(allowed))?;
-        Ok(Run { at: chase.start, elements: chase.elements_max, chase, allowance })
+        Ok(ChaseRun { at: chase.start, elements: chase.elements_max, chase, allowance })
     }
 }

@@ -78,7 +78,7 @@ impl Filter {
 }
 
 /// A filter in progress.
-pub(super) struct Run {
+pub(super) struct FilterRun {
     filter: Filter,
     /// Index of the next record to read.
     next: u32,
@@ -86,7 +86,7 @@ pub(super) struct Run {
     allowance: Allowance,
 }
 
-impl Run {
+impl FilterRun {
     /// Reads one record.
     fn record(&mut self, memory: &mut NodeMemory<'_>) -> Result<(), OffloadError> {
         let (filter, most) = (&self.filter, memory.result_bytes_max());
@@ -111,7 +111,7 @@ impl Run {
     }
 }
 
-impl Sliced for Run {
+impl Sliced for FilterRun {
     fn step(&mut self, memory: &mut NodeMemory<'_>) -> Poll<Result<Vec<u8>, OffloadError>> {
         while self.next < self.filter.records {
             if self.allowance.slice_is_over(memory)? {
@@ -123,10 +123,10 @@ impl Sliced for Run {
     }
 }
 
-impl Look for Run {
+impl Look for FilterRun {
     fn begin(arguments: &[u8], allowance: Allowance) -> Result<Self, OffloadError> {
         let allowed = "must be records of 8 B and more with a word in them, and 0, 1 or 2";
         let filter = Filter::decode(arguments).ok_or_else(|| OffloadError::failed(allowed))?;
-        Ok(Run { filter, next: 0, found: Vec::new(), allowance })
+        Ok(FilterRun { filter, next: 0, found: Vec::new(), allowance })
     }
 }

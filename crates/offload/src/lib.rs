@@ -335,7 +335,7 @@ pub fn check_name(name: &str) -> Result<(), OffloadError> {
 #[must_use]
 pub fn built_in() -> [(&'static str, Arc<dyn Offload>); 2] {
     [
-        (Chase::NAME, Arc::new(Looking::<chase::Run>::NEW)),
-        (Filter::NAME, Arc::new(Looking::<filter::Run>::NEW)),
+        (Chase::NAME, Arc::new(Looking::<chase::ChaseRun>::NEW)),
+        (Filter::NAME, Arc::new(Looking::<filter::FilterRun>::NEW)),
     ]
 }

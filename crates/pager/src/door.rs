@@ -68,7 +68,7 @@ struct Challenged {
 
 /// A connected descendant that has not completed its announcement.
 #[derive(Debug)]
-struct Waiting {
+struct Unannounced {
     socket: OwnedFd,
     peer: Peer,
     since: Instant,
@@ -94,7 +94,7 @@ pub(crate) struct Door {
     name: String,
     /// The pager's process, of which every accepted sender is a descendant.
     ancestor: Pid,
-    waiting: FxHashMap<u64, Waiting>,
+    waiting: FxHashMap<u64, Unannounced>,
     next: u64,
     /// Device and inode of the pidfds of refused processes. Such a process never becomes a
     /// descendant.
@@ -152,7 +152,7 @@ impl Door {
             self.strangers.drain(..self.strangers.len().saturating_sub(STRANGERS_MAX));
             return None;
         }
-        let of_peer = |it: &&Waiting| it.peer.number() == peer.number();
+        let of_peer = |it: &&Unannounced| it.peer.number() == peer.number();
         if self.waiting.len() >= WAITING_MAX
             || self.waiting.values().filter(of_peer).count() >= WAITING_MAX_OF_PROCESS
         {
@@ -160,7 +160,7 @@ impl Door {
         }
         let number = self.next;
         self.next += 1;
-        let waiting = Waiting { socket, peer, since: Instant::now(), challenged: None };
+        let waiting = Unannounced { socket, peer, since: Instant::now(), challenged: None };
         self.waiting.insert(number, waiting);
         Some(number)
     }
@@ -184,7 +184,7 @@ impl Door {
         };
         match waiting.believe(message) {
             Ok(Believed::Whole(hello, faults)) => {
-                let Waiting { socket, peer, .. } = waiting;
+                let Unannounced { socket, peer, .. } = waiting;
                 Heard::Agent(Box::new(Agent::new(socket, peer, hello)), faults)
             }
             Ok(Believed::Challenged) => {
@@ -225,7 +225,7 @@ enum Refusal {
     System(io::Error),
 }
 
-impl Waiting {
+impl Unannounced {
     fn believe(&mut self, message: Received) -> Result<Believed, Refusal> {
         if !message.sender.as_ref().is_some_and(|sender| self.peer.is(sender)) {
             return Err(Refusal::Sender);

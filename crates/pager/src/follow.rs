@@ -26,7 +26,7 @@ pub(crate) struct Executions {
 
 /// A thread that is about to execute a program, and waits.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Waiting {
+pub(crate) struct PausedThread {
     id: u64,
     pub(crate) thread: Pid,
 }
@@ -130,18 +130,18 @@ fn call(number: c_long, [a, b, c]: [c_long; 3]) -> nix::Result<OwnedFd> {
 
 impl Executions {
     /// The next thread that waits; `None` if it has ended meanwhile.
-    pub(crate) fn next(&self) -> Option<Waiting> {
+    pub(crate) fn next(&self) -> Option<PausedThread> {
         // SAFETY: all zeroes are a valid value, and the kernel requires them.
         let mut told: seccomp_notif = unsafe { std::mem::zeroed() };
         let request = libc::SECCOMP_IOCTL_NOTIF_RECV;
         // SAFETY: the request writes a notification into `told`.
         let result = unsafe { libc::ioctl(self.file.as_raw_fd(), request, &raw mut told) };
         let thread = Pid::from_raw(told.pid.cast_signed());
-        Errno::result(result).is_ok().then_some(Waiting { id: told.id, thread })
+        Errno::result(result).is_ok().then_some(PausedThread { id: told.id, thread })
     }
 
     /// Lets the thread proceed with its call.
-    pub(crate) fn go_on(&self, waiting: Waiting) {
+    pub(crate) fn go_on(&self, waiting: PausedThread) {
         let flags = libc::SECCOMP_USER_NOTIF_FLAG_CONTINUE as u32;
         let answer = seccomp_notif_resp { id: waiting.id, val: 0, error: 0, flags };
         // SAFETY: the request only reads the answer. A thread that no longer waits needs no answer.

@@ -7,7 +7,7 @@ use std::os::unix::fs::FileExt;
 
 /// Contiguous private, anonymous memory.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Run {
+pub(crate) struct AnonymousRange {
     /// Range to register as one: up to the next other mapping. Memory that grows or is mapped there
     /// while it is registered is registered entirely or not at all. The kernel moves no mapping of
     /// which only a part is registered.
@@ -19,14 +19,21 @@ pub(crate) struct Run {
 /// The runs of `maps` (the text of `/proc/PID/maps`) that have memory to serve. A run includes none
 /// of `borders`. Where `keeps_variables`, it also excludes memory right behind a file's mapping,
 /// which may be zeroed variables. Stacks of main threads grow by themselves and stay.
-pub(crate) fn runs(maps: &str, borders: &[Range<u64>], keeps_variables: bool) -> Vec<Run> {
-    let (mut found, mut run) = (Vec::new(), None::<Run>);
+pub(crate) fn runs(
+    maps: &str,
+    borders: &[Range<u64>],
+    keeps_variables: bool,
+) -> Vec<AnonymousRange> {
+    let (mut found, mut run) = (Vec::new(), None::<AnonymousRange>);
     let mut file_end = None;
     for (range, line) in maps.lines().filter_map(|line| Some((range_of(line)?, line))) {
         let is_variables = keeps_variables && file_end == Some(range.start);
         let is_own = borders.iter().any(|own| own.start < range.end && range.start < own.end);
         if is_anonymous(line) && !is_variables && !is_own {
-            let run = run.get_or_insert_with(|| Run { whole: range.clone(), ..Run::default() });
+            let run = run.get_or_insert_with(|| AnonymousRange {
+                whole: range.clone(),
+                ..AnonymousRange::default()
+            });
             run.whole.end = range.end;
             run.servable.extend(is_writable(line).then_some(range));
         } else {
@@ -153,8 +160,8 @@ pub(crate) fn process_of(thread: u32) -> Option<u32> {
 #[cfg(test)]
 mod tests {
     use super::{
-        ProcessFiles, Registered, Run, occupied, process_of, registered, registered_of, runs,
-        writable,
+        AnonymousRange, ProcessFiles, Registered, occupied, process_of, registered, registered_of,
+        runs, writable,
     };
 
     const MAPS: &str = "\
@@ -187,7 +194,9 @@ mod tests {
 
     #[test]
     fn what_is_registered_ends_where_something_else_begins() {
-        let whole = |runs: Vec<Run>| -> Vec<_> { runs.into_iter().map(|run| run.whole).collect() };
+        let whole = |runs: Vec<AnonymousRange>| -> Vec<_> {
+            runs.into_iter().map(|run| run.whole).collect()
+        };
         // The run ends before the stack, which grows towards it.
         let expected = [0x55d0_a000_0000..0x7f10_0000_0000, 0x7f20_0000_1000..0x7f30_0000_9000];
         assert_eq!(whole(runs(MAPS, &[], false)), expected);
@@ -232,7 +241,7 @@ VmFlags: rd wr mr mw me ac um
 
     #[test]
     fn what_lies_beside_a_border_is_no_part_of_it() {
-        let whole: Vec<Run> = runs(MAPS, &[], false);
+        let whole: Vec<AnonymousRange> = runs(MAPS, &[], false);
         for own in [0x55d0_9fff_e000..0x55d0_a000_0000, 0x7f30_0000_9000..0x7f30_0000_a000] {
             assert_eq!(runs(MAPS, &[own], false), whole);
         }

@@ -16,13 +16,13 @@ const NOBODY: u32 = 65534;
 const HANG: Duration = Duration::from_secs(120);
 
 /// A folder that every user may read, with the attacker and a program that measures.
-struct Place {
+struct AttackFolder {
     folder: tempfile::TempDir,
     attacker: PathBuf,
     waits: PathBuf,
 }
 
-fn place() -> Option<Place> {
+fn place() -> Option<AttackFolder> {
     if !can_page() {
         return None;
     }
@@ -35,7 +35,7 @@ fn place() -> Option<Place> {
     let (attacker, waits) = (folder.path().join("attacker"), folder.path().join("waits"));
     std::fs::copy(example("attacker"), &attacker).expect("copied");
     std::fs::set_permissions(&attacker, Permissions::from_mode(0o755)).expect("allowed");
-    built(&["cc", "-O1"], "waits.c", &waits).then_some(Place { folder, attacker, waits })
+    built(&["cc", "-O1"], "waits.c", &waits).then_some(AttackFolder { folder, attacker, waits })
 }
 
 /// Duration of the attack in seconds; `make soak` raises it.
@@ -44,7 +44,7 @@ fn seconds() -> f64 {
     asked.unwrap_or(rounds() as f64)
 }
 
-impl Place {
+impl AttackFolder {
     fn end(&self) -> PathBuf {
         self.folder.path().join("end")
     }

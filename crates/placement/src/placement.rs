@@ -98,7 +98,7 @@ pub enum PlacementError {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Node {
+struct MemoryNode {
     state: NodeState,
     /// Who has each section; a place that is reserved for a move is its owner's, too.
     sections: Vec<Option<OwnerId>>,
@@ -106,7 +106,7 @@ struct Node {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Place {
+struct Residence {
     /// `None`: lost with its node.
     at: Option<Section>,
     moving_to: Option<Section>,
@@ -115,14 +115,14 @@ struct Place {
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Owner {
     quota: u32,
-    places: Vec<Place>,
+    places: Vec<Residence>,
 }
 
 /// Which section of which node is whose.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Placement {
     epoch: Epoch,
-    nodes: BTreeMap<NodeId, Node>,
+    nodes: BTreeMap<NodeId, MemoryNode>,
     owners: BTreeMap<OwnerId, Owner>,
 }
 
@@ -198,7 +198,8 @@ impl Placement {
             return Err(PlacementError::NodeExists(node.0));
         }
         let free = vec![None; sections as usize];
-        self.nodes.insert(node, Node { state: NodeState::Up, sections: free, free: sections });
+        self.nodes
+            .insert(node, MemoryNode { state: NodeState::Up, sections: free, free: sections });
         Ok(Vec::new())
     }
 
@@ -263,7 +264,7 @@ impl Placement {
         for index in has..has + sections {
             let Some(node) = self.choose(policy) else { break };
             let Some(section) = self.take(node, owner) else { break };
-            let place = Place { at: Some(section), moving_to: None };
+            let place = Residence { at: Some(section), moving_to: None };
             self.owner_mut(owner)?.places.push(place);
             changes.push(Change { owner, index, from: None, to: Some(section) });
         }
@@ -271,7 +272,8 @@ impl Placement {
     }
 
     fn choose(&self, policy: Policy) -> Option<NodeId> {
-        let has_room = |(_, node): &(&NodeId, &Node)| node.state == NodeState::Up && node.free > 0;
+        let has_room =
+            |(_, node): &(&NodeId, &MemoryNode)| node.state == NodeState::Up && node.free > 0;
         let mut nodes = self.nodes.iter().filter(has_room);
         let chosen = match policy {
             Policy::Pack => nodes.next(),
@@ -347,7 +349,7 @@ impl Placement {
         self.owners.get_mut(&owner).ok_or(PlacementError::NoSuchOwner(owner.0))
     }
 
-    fn place_mut(&mut self, owner: OwnerId, index: u32) -> Result<&mut Place, PlacementError> {
+    fn place_mut(&mut self, owner: OwnerId, index: u32) -> Result<&mut Residence, PlacementError> {
         let places = &mut self.owner_mut(owner)?.places;
         let has = places.len() as u32;
         let none = PlacementError::NotSoMany { owner: owner.0, asked: index, has };

@@ -208,7 +208,7 @@ impl Seat {
         waiter: &Arc<Waiter>,
         attempt: &mut A,
     ) -> Result<A::Output, Unfinished> {
-        let mut place = Place::enter(self, waiter);
+        let mut place = WaitingThread::enter(self, waiter);
         let mut why = Why::Woken;
         loop {
             if A::RUNS_CODE {
@@ -276,7 +276,7 @@ enum Next<T> {
 
 /// A machine thread in the wait. Whether it leaves by a result, an interrupt or a panic, it passes
 /// the seat on.
-struct Place<'s> {
+struct WaitingThread<'s> {
     seat: &'s Seat,
     waiter: &'s Arc<Waiter>,
     drives: bool,
@@ -288,10 +288,10 @@ struct Place<'s> {
     rechecks: u32,
 }
 
-impl<'s> Place<'s> {
-    fn enter(seat: &'s Seat, waiter: &'s Arc<Waiter>) -> Place<'s> {
+impl<'s> WaitingThread<'s> {
+    fn enter(seat: &'s Seat, waiter: &'s Arc<Waiter>) -> WaitingThread<'s> {
         seat.going.fetch_add(1, Ordering::AcqRel);
-        Place { seat, waiter, drives: false, is_going: true, idle: None, rechecks: 0 }
+        WaitingThread { seat, waiter, drives: false, is_going: true, idle: None, rechecks: 0 }
     }
 
     fn go_on<A: Attempt>(&mut self, attempt: &mut A) -> Result<Next<A::Output>, Unfinished> {
@@ -396,7 +396,7 @@ impl<'s> Place<'s> {
     }
 }
 
-impl Drop for Place<'_> {
+impl Drop for WaitingThread<'_> {
     fn drop(&mut self) {
         self.leave_seat();
         if self.is_going {
@@ -425,7 +425,7 @@ mod tests {
     }
 
     /// One recheck of a thread that was called, so that it does not park.
-    fn stall(place: &mut Place<'_>) -> Result<(), Unfinished> {
+    fn stall(place: &mut WaitingThread<'_>) -> Result<(), Unfinished> {
         place.waiter.call();
         place.stall()
     }
@@ -445,7 +445,7 @@ mod tests {
     fn a_thread_that_only_others_can_wake_is_told_of_a_stall_after_all_rechecks() {
         check(|| {
             let (seat, waiter) = (seat(1..3), Arc::default());
-            let mut place = Place::enter(&seat, &waiter);
+            let mut place = WaitingThread::enter(&seat, &waiter);
             assert!(place.take_seat());
             place.rechecks = RECHECKS - 2;
             for rechecks in [RECHECKS - 1, RECHECKS] {
@@ -462,8 +462,10 @@ mod tests {
     fn nobody_is_told_of_a_stall_while_another_thread_may_proceed() {
         check(|| {
             let (seat, waiters) = (seat(1..3), [Arc::default(), Arc::default()]);
-            let (mut place, other) =
-                (Place::enter(&seat, &waiters[0]), Place::enter(&seat, &waiters[1]));
+            let (mut place, other) = (
+                WaitingThread::enter(&seat, &waiters[0]),
+                WaitingThread::enter(&seat, &waiters[1]),
+            );
             for rechecks in [RECHECKS, RECHECKS + 1] {
                 place.rechecks = rechecks;
                 assert_eq!((stall(&mut place), place.rechecks), (Ok(()), 0));
@@ -477,7 +479,7 @@ mod tests {
     fn a_thread_that_was_woken_may_proceed_again() {
         check(|| {
             let (seat, waiter) = (seat(1..3), Arc::<Waiter>::default());
-            let mut place = Place::enter(&seat, &waiter);
+            let mut place = WaitingThread::enter(&seat, &waiter);
             assert_eq!((stall(&mut place), going(&seat)), (Ok(()), 0));
             place.idle = Some(5);
             waiter.mark();
@@ -527,7 +529,7 @@ mod tests {
     fn nobody_parks_where_no_thread_drives_and_whoever_was_woken_leaves_the_queue() {
         check(|| {
             let (seat, waiter) = (Seat::default(), Arc::<Waiter>::default());
-            let mut place = Place::enter(&seat, &waiter);
+            let mut place = WaitingThread::enter(&seat, &waiter);
             place.park_behind(None);
             assert!(!place.drives);
             assert_eq!((word(&seat), seat.parked.lock().expect("no panic").len()), (0, 0));

@@ -92,7 +92,7 @@ pub fn run(config: &YcsbConfig, interrupt: &'static AtomicBool) -> Result<YcsbRe
     let pool = Pool::open(url).map_err(|error| BenchError::Open { url: url.clone(), error })?;
     let failed = |op| move |error| BenchError::Failed { url: url.clone(), op, error };
     let store = pool.run(Store::open(&pool, config))?;
-    let run = Arc::new(Run::new(config, &pool, store, interrupt));
+    let run = Arc::new(SharedRun::new(config, &pool, store, interrupt));
     let began = pool.now();
     run_clients(&pool, config.clients, |client| load(run.clone(), client));
     run.failure()?;
@@ -106,7 +106,7 @@ pub fn run(config: &YcsbConfig, interrupt: &'static AtomicBool) -> Result<YcsbRe
 }
 
 /// State shared by the clients of a run.
-struct Run {
+struct SharedRun {
     config: YcsbConfig,
     computes: u16,
     simulated: bool,
@@ -175,8 +175,13 @@ impl Tally {
     }
 }
 
-impl Run {
-    fn new(config: &YcsbConfig, pool: &Pool, store: Store, interrupt: &'static AtomicBool) -> Run {
+impl SharedRun {
+    fn new(
+        config: &YcsbConfig,
+        pool: &Pool,
+        store: Store,
+        interrupt: &'static AtomicBool,
+    ) -> SharedRun {
         let tallies = config.clients.min(TALLIES_MAX);
         // Inserts and scans have other lengths, and local objects use no link.
         let is_plain = Action::ALL.iter().all(|&action| {
@@ -188,7 +193,7 @@ impl Run {
             && pool.nodes() == (1, 1);
         let blocks =
             |kind, extent| pool.link_blocks(kind, config.bytes(extent)).filter(|_| is_known);
-        Run {
+        SharedRun {
             config: config.clone(),
             computes: pool.nodes().0,
             simulated: pool.is_simulated(),
@@ -271,7 +276,7 @@ impl Run {
     }
 }
 
-impl Run {
+impl SharedRun {
     /// Link use by every measured request; see [`LinkUse`].
     fn links(&self, all: &Tally, run: Ps) -> Option<LinkUse> {
         let (read, blocks_per_s) = self.read_blocks?;
@@ -292,7 +297,7 @@ impl Run {
 }
 
 /// Loads this client's records. A lost write is retried.
-async fn load(run: Arc<Run>, index: u32) {
+async fn load(run: Arc<SharedRun>, index: u32) {
     let mut client = run.client(index);
     let mut data = vec![0; run.config.record_bytes as usize];
     let turns = (index.into()..run.config.records).step_by(run.config.clients as usize);
@@ -313,7 +318,7 @@ async fn load(run: Arc<Run>, index: u32) {
 }
 
 /// Requests records until all operations were taken.
-async fn ask(run: Arc<Run>, index: u32) {
+async fn ask(run: Arc<SharedRun>, index: u32) {
     let config = &run.config;
     let mut asker = Asker {
         client: run.client(index),
@@ -354,7 +359,7 @@ struct Asker {
     data: Vec<u8>,
     /// Index of its tally.
     tally: usize,
-    run: Arc<Run>,
+    run: Arc<SharedRun>,
 }
 
 /// A completed operation, with the completion time of each of its requests.

@@ -98,7 +98,7 @@ pub(crate) struct PageTable {
 
 /// The place of an entry, found once.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Place {
+pub(crate) struct EntrySlot {
     bucket: usize,
     slot: usize,
 }
@@ -130,19 +130,19 @@ impl PageTable {
     }
 
     /// Finds the entry of a page by one access to one bucket.
-    pub(crate) fn find(&self, page: PageKey) -> Option<(Place, Entry)> {
+    pub(crate) fn find(&self, page: PageKey) -> Option<(EntrySlot, Entry)> {
         let bucket = self.key.bucket(page, self.mask);
         let slot = self.buckets[bucket].position(page, page.bits())?;
-        Some((Place { bucket, slot }, self.buckets[bucket].slots[slot].entry))
+        Some((EntrySlot { bucket, slot }, self.buckets[bucket].slots[slot].entry))
     }
 
     /// Replaces an entry that was just found.
-    pub(crate) fn set(&mut self, place: Place, entry: Entry) {
+    pub(crate) fn set(&mut self, place: EntrySlot, entry: Entry) {
         self.buckets[place.bucket].slots[place.slot].entry = entry;
     }
 
     /// Finds the entry of a page for the slow path, whose work is counted.
-    pub(crate) fn look(&mut self, page: PageKey) -> Option<(Place, Entry)> {
+    pub(crate) fn look(&mut self, page: PageKey) -> Option<(EntrySlot, Entry)> {
         self.work += 1;
         self.find(page)
     }

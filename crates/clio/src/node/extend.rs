@@ -12,7 +12,7 @@ use ethermem_wire::clio::{
 use super::execute::Asker;
 use super::machine::{Answers, Arrived, Busy, Node, no_such_process};
 use super::recent::{Known, Outcome};
-use super::runs::{Job, Run};
+use super::runs::{ActiveRun, Job};
 use super::tenants::Tenant;
 use crate::Address;
 use crate::memory::{ACCESS_BYTES_MAX, AccessError, SpaceId, VirtualMemory};
@@ -76,7 +76,7 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Node<B> {
                     Err(refused) => return answers.put(&answer(refused.into())),
                 };
                 let name = Some(known);
-                self.begin_run(Run { name, caller, acts, job: Job::Offload(job) })
+                self.begin_run(ActiveRun { name, caller, acts, job: Job::Offload(job) })
             }
             Some(Err(error)) => Ok(body(Err(error), self.config.data_bytes_max as usize)),
             None if self.runs.datagram_is_over() => Err(self.busy(Busy::Runs)),

@@ -12,7 +12,7 @@ use crate::memory::{HashKey, SpaceId};
 
 /// A place in the table.
 #[derive(Clone, Copy, Debug)]
-struct Place {
+struct ProcessSlot {
     /// The number of its process, or 0.
     process: u32,
     tenant: Tenant,
@@ -36,7 +36,7 @@ enum Life {
 /// A tenant's processes have the numbers 1, 2, 3 and so on, so a number reveals nothing of other
 /// tenants. No number is reused before all 2^32 were given.
 pub(super) struct Processes {
-    places: Box<[Place]>,
+    places: Box<[ProcessSlot]>,
     index: ProcessIndex,
     /// By tenant: the number given last.
     last: Box<[u32]>,
@@ -64,7 +64,7 @@ pub(super) struct About {
     pub(super) lives: bool,
 }
 
-impl Place {
+impl ProcessSlot {
     fn lives(&self, now: Ns, lease: Ns) -> bool {
         self.life == Life::Lives && now <= self.seen.saturating_add(lease)
     }
@@ -72,7 +72,7 @@ impl Place {
 
 impl Processes {
     pub(super) fn new(most: u16, lease: Ns, tenants: usize, key: HashKey) -> Processes {
-        let empty = Place {
+        let empty = ProcessSlot {
             process: 0,
             tenant: Tenant::FIRST,
             seen: Ns::ZERO,
@@ -101,7 +101,7 @@ impl Processes {
         };
         let space = SpaceId(at);
         self.places[usize::from(at)] =
-            Place { process: process.0, tenant, seen: now, made: now, life: Life::Lives };
+            ProcessSlot { process: process.0, tenant, seen: now, made: now, life: Life::Lives };
         self.index.insert(tenant, process, space);
         Some((process, space))
     }

@@ -89,7 +89,7 @@ pub(super) struct Recent {
 
 /// A place for the result of a request.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Place {
+pub(super) struct ResultSlot {
     set: usize,
     way: usize,
 }
@@ -98,11 +98,11 @@ pub(super) struct Place {
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Known {
     /// It was executed; its result is at the place.
-    Executed(Outcome, Place),
+    Executed(Outcome, ResultSlot),
     /// Its number was used by another request a moment ago, whose result does not answer this one.
     Reused,
     /// It was not executed; its result can be kept at the place.
-    New(Place),
+    New(ResultSlot),
     /// It was not executed, and there is no place for its result.
     Full,
 }
@@ -144,11 +144,11 @@ impl Recent {
             let kept = entry.request != RequestId::NONE && now <= entry.until;
             if kept && entry.is_of(tenant, sender, request) {
                 let is_copy = entry.opcode == opcode;
-                let place = Place { set, way };
+                let place = ResultSlot { set, way };
                 return if is_copy { Known::Executed(entry.outcome, place) } else { Known::Reused };
             }
             if !kept {
-                free = Some(Place { set, way });
+                free = Some(ResultSlot { set, way });
                 places += 1;
             } else if entry.tenant == tenant {
                 own += 1;
@@ -164,7 +164,7 @@ impl Recent {
     }
 
     /// Keeps the result of a request that was just found to be new.
-    pub(super) fn keep(&mut self, place: Place, name: Name, until: Ns, outcome: Outcome) {
+    pub(super) fn keep(&mut self, place: ResultSlot, name: Name, until: Ns, outcome: Outcome) {
         let Name { tenant, sender, request, opcode } = name;
         let entry = &mut self.sets[place.set][place.way];
         let (had_result, before) = (entry.outcome == Outcome::Kept, entry.tenant);
@@ -175,7 +175,13 @@ impl Recent {
     }
 
     /// Keeps a result that is too long for an entry, of a request that was just found to be new.
-    pub(super) fn keep_result(&mut self, place: Place, name: Name, until: Ns, result: Vec<u8>) {
+    pub(super) fn keep_result(
+        &mut self,
+        place: ResultSlot,
+        name: Name,
+        until: Ns,
+        result: Vec<u8>,
+    ) {
         self.keep(place, name, until, Outcome::Kept);
         self.results_bytes += result.len();
         self.results_bytes_of[usize::from(name.tenant.index())] += result.len();
@@ -183,7 +189,7 @@ impl Recent {
     }
 
     /// The long result at a place that was just found to have one.
-    pub(super) fn kept(&self, place: Place) -> &[u8] {
+    pub(super) fn kept(&self, place: ResultSlot) -> &[u8] {
         self.results.get(&(place.set, place.way)).map_or(&[], Vec::as_slice)
     }
 
@@ -261,7 +267,7 @@ mod tests {
         Name { tenant, sender: SENDER, request: RequestId(request), opcode }
     }
 
-    fn new(recent: &Recent, now: u64, request: u64) -> Option<Place> {
+    fn new(recent: &Recent, now: u64, request: u64) -> Option<ResultSlot> {
         match recent.find(Ns(now), name(request)) {
             Known::New(place) => Some(place),
             Known::Executed(..) | Known::Reused | Known::Full => None,

@@ -31,7 +31,7 @@ const RUNS_OF_TENANT_MAX: usize = 16;
 const ENDS_MAX: usize = 4;
 
 /// A run: an operation or a slow-path request that has begun.
-pub(super) struct Run {
+pub(super) struct ActiveRun {
     /// The request that started it; `None` if no request waits for its end.
     pub(super) name: Option<Name>,
     /// The requester.
@@ -62,7 +62,7 @@ struct Left {
 #[derive(Default)]
 pub(super) struct Runs {
     /// Runs that wait for a slice, the next first.
-    waiting: VecDeque<Run>,
+    waiting: VecDeque<ActiveRun>,
     left: Vec<Left>,
     /// The processes of operations that have a space of their own.
     own: BTreeMap<(Tenant, String), (ProcessId, SpaceId)>,
@@ -102,21 +102,21 @@ impl Runs {
         self.budget
     }
 
-    pub(super) fn wait(&mut self, run: Run) {
+    pub(super) fn wait(&mut self, run: ActiveRun) {
         self.waiting.push_back(run);
     }
 
     /// True if the memory of another dead process may be taken back.
     pub(super) fn may_end_another(&self) -> bool {
-        let ends = |run: &&Run| run.name.is_none() && run.ends();
+        let ends = |run: &&ActiveRun| run.name.is_none() && run.ends();
         self.waiting.iter().filter(ends).count() < ENDS_MAX
     }
 
     /// The next run: the first run of the next tenant in turn.
-    fn next(&mut self) -> Option<Run> {
+    fn next(&mut self) -> Option<ActiveRun> {
         let last = self.last.map_or(0, |tenant| u32::from(tenant.index()) + 1);
         // Tenants go in order, from the one after the last and around.
-        let turn = |run: &Run| u32::from(run.caller.2.index()).wrapping_sub(last);
+        let turn = |run: &ActiveRun| u32::from(run.caller.2.index()).wrapping_sub(last);
         let places = self.waiting.iter().enumerate();
         let (at, tenant) = places
             .map(|(at, run)| (at, turn(run)))
@@ -141,8 +141,9 @@ impl Runs {
     /// True if a process of a tenant may end now. Its operations end with it and make room, so a
     /// tenant whose runs are all in progress can end its processes.
     pub(super) fn has_room_to_end(&self, (space, _, tenant): Asker) -> bool {
-        let ends = |run: &&Run| run.name.is_some() && run.ends() && run.caller.2 == tenant;
-        let makes_room = |run: &Run| run.caller.0 == space && matches!(run.job, Job::Offload(_));
+        let ends = |run: &&ActiveRun| run.name.is_some() && run.ends() && run.caller.2 == tenant;
+        let makes_room =
+            |run: &ActiveRun| run.caller.0 == space && matches!(run.job, Job::Offload(_));
         self.waiting.iter().filter(ends).count() < RUNS_OF_TENANT_MAX
             && (self.waiting.len() + self.left.len() < RUNS_MAX
                 || self.waiting.iter().any(makes_room))
@@ -182,7 +183,7 @@ impl Runs {
     }
 }
 
-impl Run {
+impl ActiveRun {
     /// True if it takes back all memory of a process.
     fn ends(&self) -> bool {
         matches!(&self.job, Job::Memory(slow) if slow.ends())
@@ -213,7 +214,7 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Node<B> {
 
     /// Begins an operation: runs its first slice, if its datagram has budget left. Returns its end,
     /// or the answer for the time being.
-    pub(super) fn begin_run(&mut self, mut run: Run) -> Result<Ended, Outcome> {
+    pub(super) fn begin_run(&mut self, mut run: ActiveRun) -> Result<Ended, Outcome> {
         if !self.runs.datagram_is_over() {
             let (ended, work) = self.step(&mut run, SLOW_STEPS);
             self.runs.worked(work);
@@ -253,7 +254,7 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Node<B> {
 
     /// Runs a slice of a run. Returns its end, if that was the last slice, and its work. A
     /// cancelled run ends without an answer.
-    pub(super) fn step(&mut self, run: &mut Run, steps: u64) -> (Option<Ended>, u64) {
+    pub(super) fn step(&mut self, run: &mut ActiveRun, steps: u64) -> (Option<Ended>, u64) {
         match &mut run.job {
             Job::Offload(job) => {
                 let (caller, acts) = (run.caller, run.acts);

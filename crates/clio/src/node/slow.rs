@@ -9,7 +9,7 @@ use ethermem_wire::clio::{ClioStatus, Permissions, ProcessId};
 use super::execute::{Asker, refused};
 use super::machine::{Busy, Node};
 use super::recent::{Name, Outcome};
-use super::runs::{Job, Run};
+use super::runs::{ActiveRun, Job};
 use crate::memory::{AllocateError, BeginError, Ended, Failed, ShareError, SpaceId, Steps, Task};
 
 /// Work of a slice, in accesses to a bucket of the page table: some hundred microseconds if no
@@ -52,7 +52,7 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Node<B> {
         (task, what): (Task, What),
     ) -> Outcome {
         let job = Job::Memory(Slow { task, what });
-        let mut run = Run { name, caller, acts, job };
+        let mut run = ActiveRun { name, caller, acts, job };
         let budget = self.runs.budget().min(SLOW_STEPS);
         if budget > 0 {
             let (ended, work) = self.step(&mut run, budget);
@@ -239,7 +239,7 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Node<B> {
         let (caller, space) = (dead.caller, dead.caller.0);
         self.begin_end(space);
         let job = Job::Memory(Slow { task: Task::end(space), what: What::End });
-        self.runs.wait(Run { name: None, caller, acts: caller, job });
+        self.runs.wait(ActiveRun { name: None, caller, acts: caller, job });
         true
     }
 

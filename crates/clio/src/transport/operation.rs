@@ -57,7 +57,7 @@ const RESERVED_BYTES: usize = 16 << 20;
 
 /// One of several places that are read together.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Place {
+pub(super) struct GatheredRange {
     address: u64,
     /// Offsets in the operation of its start and its end.
     from: u64,
@@ -68,7 +68,7 @@ pub(super) struct Place {
 #[derive(Clone, Debug)]
 pub(super) enum Ask {
     /// A read of several places, in order.
-    Gather(Vec<Place>),
+    Gather(Vec<GatheredRange>),
     Write {
         address: u64,
         data: Vec<u8>,
@@ -132,11 +132,11 @@ impl Operation {
     ) -> Option<Operation> {
         let mut from = 0;
         let place = |(address, bytes): (u64, u64)| {
-            let place = Place { address, from, end: from.saturating_add(bytes) };
+            let place = GatheredRange { address, from, end: from.saturating_add(bytes) };
             from = place.end;
             place
         };
-        let places: Vec<Place> = places.map(place).collect();
+        let places: Vec<GatheredRange> = places.map(place).collect();
         let is_whole = !places.is_empty() && places.iter().all(|place| place.from < place.end);
         is_whole.then(|| Operation::new(process, Ask::Gather(places)))
     }
@@ -184,7 +184,7 @@ impl Operation {
         let Part { from, bytes, place } = part;
         match &self.ask {
             Ask::Gather(places) => {
-                let Place { address, from: first, .. } = places[place as usize];
+                let GatheredRange { address, from: first, .. } = places[place as usize];
                 Request::Read { address: address.wrapping_add(from - first), bytes }
             }
             Ask::Write { address, data } => Request::Write {

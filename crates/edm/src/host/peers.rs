@@ -49,7 +49,7 @@ impl Destination {
 
 /// The messages that wait for a destination.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Waiting {
+pub(super) struct WaitingQueues {
     /// Messages not yet dequeued. Under relaxed order: messages behind a fence; the others are in
     /// lanes.
     pub(super) queue: List,
@@ -84,7 +84,7 @@ fn touch<T: Copy>(rows: &mut Vec<T>, at: usize, nodes: usize, unused: T) -> &mut
 #[derive(Debug)]
 pub(super) struct Peers {
     peers: Vec<Peer>,
-    waiting: Vec<Waiting>,
+    waiting: Vec<WaitingQueues>,
     opened: [Vec<u32>; 2],
     served: Vec<Served>,
     stores: Vec<Store>,
@@ -106,7 +106,7 @@ impl Peers {
         };
         Peers {
             peers: vec![unused; nodes],
-            waiting: vec![Waiting { queue: List::EMPTY, lanes: 0 }; nodes],
+            waiting: vec![WaitingQueues { queue: List::EMPTY, lanes: 0 }; nodes],
             opened: rows.map(|rows| Vec::with_capacity(nodes * (rows - 1))),
             served: Vec::with_capacity(nodes * (rows[0] - 1)),
             stores: Vec::with_capacity(nodes * (rows[1] - 1)),
@@ -135,7 +135,7 @@ impl Peers {
     }
 
     #[inline]
-    pub(super) fn waiting(&mut self, peer: NodeId) -> &mut Waiting {
+    pub(super) fn waiting(&mut self, peer: NodeId) -> &mut WaitingQueues {
         &mut self.waiting[usize::from(peer.number())]
     }
 

@@ -15,7 +15,7 @@ use ethermem_units::Ps;
 use crate::message::NodeId;
 
 use super::entry::{Entry, List, NONE, kind, state};
-use super::peers::{FENCE_INHERITED, FENCING, QUEUED, Waiting};
+use super::peers::{FENCE_INHERITED, FENCING, QUEUED, WaitingQueues};
 use super::{Control, Host};
 
 /// Maximum number of writes that share a notification. It bounds the work of one call.
@@ -91,7 +91,7 @@ impl Host {
 
     /// Any entry that waits for `peer`; the order does not matter.
     pub(super) fn any_queued(&mut self, peer: NodeId) -> Option<u32> {
-        let Waiting { queue: List { head, .. }, lanes } = *self.peers.waiting(peer);
+        let WaitingQueues { queue: List { head, .. }, lanes } = *self.peers.waiting(peer);
         match (head, lanes) {
             (NONE, 0) => None,
             (NONE, lanes) => Some(self.lane_head(peer, lanes.trailing_zeros() as usize)),
@@ -259,7 +259,7 @@ impl Host {
                 self.open_batch(now, index);
             }
             let destination = *self.peers.destination(peer);
-            let Waiting { queue: List { head, .. }, lanes } = *self.peers.waiting(peer);
+            let WaitingQueues { queue: List { head, .. }, lanes } = *self.peers.waiting(peer);
             if lanes != 0 || head == NONE {
                 return;
             }
@@ -345,7 +345,7 @@ impl Host {
 
     #[inline]
     fn unmark_if_empty(&mut self, peer: NodeId) {
-        let Waiting { queue, lanes } = *self.peers.waiting(peer);
+        let WaitingQueues { queue, lanes } = *self.peers.waiting(peer);
         if queue.is_empty() && lanes == 0 {
             self.destination(peer).flags &= !QUEUED;
         }

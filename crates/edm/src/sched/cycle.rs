@@ -30,7 +30,7 @@ pub struct CycleGrant {
 }
 
 #[derive(Clone, Debug)]
-struct Waiting {
+struct WaitingMessage {
     demand: Demand,
     remaining: u32,
     sequence: u64,
@@ -40,7 +40,7 @@ struct Waiting {
     late: bool,
 }
 
-impl Waiting {
+impl WaitingMessage {
     /// The source and the destination.
     fn ends(&self) -> (usize, usize) {
         (usize::from(self.demand.source), usize::from(self.demand.destination))
@@ -82,7 +82,7 @@ struct Charge {
 
 /// The precedence of a message: its place at its ends, then whether its flow is the second of its
 /// pair, then its sequence. All but the first matter only for equal classes.
-type Place = (u64, bool, u64);
+type Precedence = (u64, bool, u64);
 
 /// The three clock cycles of an iteration, with the values latched between them.
 #[derive(Clone, Debug)]
@@ -92,7 +92,7 @@ enum Phase {
     Request,
     /// Every source chooses among its requests. A request is its place and the sequence of its
     /// message.
-    Grant(Vec<(Place, u64)>),
+    Grant(Vec<(Precedence, u64)>),
     /// The matched ports become busy and the messages shrink. Messages are found by sequence,
     /// because others may have been inserted since the request.
     MarkBusy(Vec<u64>),
@@ -105,7 +105,7 @@ pub struct CycleScheduler {
     cycle: u64,
     phase: Phase,
     /// One queue per destination, in order of arrival.
-    queues: Vec<Vec<Waiting>>,
+    queues: Vec<Vec<WaitingMessage>>,
     sources: Vec<Port>,
     destinations: Vec<Port>,
     /// Control blocks that passed since the request cycle; they count once the ports are marked
@@ -163,7 +163,7 @@ impl CycleScheduler {
         if active >= usize::from(self.config.notifications_max) {
             return Err(NotifyError::PairFull);
         }
-        queue.push(Waiting {
+        queue.push(WaitingMessage {
             demand,
             remaining: demand.bytes,
             sequence: self.sequence,
@@ -243,8 +243,8 @@ impl CycleScheduler {
         grants
     }
 
-    fn rank(&self, waiting: &Waiting) -> u64 {
-        let Waiting { demand, remaining, sequence, late, .. } = *waiting;
+    fn rank(&self, waiting: &WaitingMessage) -> u64 {
+        let WaitingMessage { demand, remaining, sequence, late, .. } = *waiting;
         priority(self.ranking, Ranked { remaining, size: demand.bytes, sequence, late })
     }
 
@@ -268,12 +268,12 @@ impl CycleScheduler {
     }
 
     /// True if the order of the message's pair allows a grant.
-    fn in_order(&self, waiting: &Waiting) -> bool {
+    fn in_order(&self, waiting: &WaitingMessage) -> bool {
         if self.config.order == Order::Relaxed {
             return true;
         }
         let Demand { source, destination, flow, .. } = waiting.demand;
-        let earlier = |other: &&Waiting| other.sequence < waiting.sequence;
+        let earlier = |other: &&WaitingMessage| other.sequence < waiting.sequence;
         let same_stream = self.queues[usize::from(destination)]
             .iter()
             .filter(earlier)
@@ -288,7 +288,7 @@ impl CycleScheduler {
         !same_stream && !unreleased
     }
 
-    fn eligible(&self) -> impl Iterator<Item = &Waiting> {
+    fn eligible(&self) -> impl Iterator<Item = &WaitingMessage> {
         self.queues.iter().flatten().filter(|waiting| self.in_order(waiting))
     }
 
@@ -314,7 +314,7 @@ impl CycleScheduler {
         self.config.ahead().0 / self.config.cycle.0
     }
 
-    fn place(&self, waiting: &Waiting) -> Place {
+    fn place(&self, waiting: &WaitingMessage) -> Precedence {
         let Demand { source, destination, flow, .. } = waiting.demand;
         let now = Ps(self.config.cycle.0 * self.cycle);
         let write_next = self.write_next[self.index_of(source, destination)];
@@ -397,9 +397,9 @@ impl CycleScheduler {
         (sources, destinations)
     }
 
-    fn requests(&self) -> Vec<(Place, u64)> {
+    fn requests(&self) -> Vec<(Precedence, u64)> {
         let (source_limits, destination_limits) = self.thresholds();
-        let mut best: Vec<Option<(Place, u64)>> = vec![None; self.queues.len()];
+        let mut best: Vec<Option<(Precedence, u64)>> = vec![None; self.queues.len()];
         for waiting in self.eligible() {
             let (s, d) = waiting.ends();
             let (rank, place) = (self.rank(waiting), self.place(waiting));
@@ -415,8 +415,8 @@ impl CycleScheduler {
         best.into_iter().flatten().collect()
     }
 
-    fn accepted(&self, requests: &[(Place, u64)]) -> Vec<u64> {
-        let mut best: Vec<Option<(Place, u64)>> = vec![None; self.queues.len()];
+    fn accepted(&self, requests: &[(Precedence, u64)]) -> Vec<u64> {
+        let mut best: Vec<Option<(Precedence, u64)>> = vec![None; self.queues.len()];
         for &(place, sequence) in requests {
             let (s, _) = self.find(sequence).ends();
             if best[s].is_none_or(|(least, _)| place < least) {
@@ -426,7 +426,7 @@ impl CycleScheduler {
         best.into_iter().flatten().map(|(_, sequence)| sequence).collect()
     }
 
-    fn find(&self, sequence: u64) -> &Waiting {
+    fn find(&self, sequence: u64) -> &WaitingMessage {
         let mut all = self.queues.iter().flatten();
         all.find(|waiting| waiting.sequence == sequence).expect("a latched message is queued")
     }

@@ -17,10 +17,10 @@ const WORD: usize = 64;
 const NONE: u32 = u32::MAX;
 
 #[derive(Clone, Copy, Debug)]
-struct Node<E> {
+struct QueuedEvent<E> {
     time: u64,
     event: E,
-    /// The next node of its bucket, the last one's being the first; or the next free node.
+    /// The next event of its bucket, or the first after the last; or the next free entry.
     next: u32,
 }
 
@@ -31,7 +31,7 @@ struct Node<E> {
 /// bucket, and needs no number beside its place there.
 #[derive(Clone, Debug)]
 pub(crate) struct EventQueue<E> {
-    nodes: Vec<Node<E>>,
+    nodes: Vec<QueuedEvent<E>>,
     free: u32,
     /// Span of a bucket in picoseconds, as a power of two.
     bucket_shift: u32,
@@ -73,7 +73,7 @@ impl<E: Copy> EventQueue<E> {
     /// Queues an event; its time must not be before the last one taken.
     #[inline]
     pub(crate) fn push(&mut self, at: Ps, event: E) {
-        let index = self.allocate(Node { time: at.0, event, next: NONE });
+        let index = self.allocate(QueuedEvent { time: at.0, event, next: NONE });
         if (at.0 >> self.bucket_shift).wrapping_sub(self.reached) < self.buckets.len() as u64 {
             self.link(at.0, index);
         } else {
@@ -90,7 +90,7 @@ impl<E: Copy> EventQueue<E> {
         let slot = self.first_occupied();
         let last = self.buckets[slot];
         let first = self.nodes[last as usize].next;
-        let Node { time, event, next } = self.nodes[first as usize];
+        let QueuedEvent { time, event, next } = self.nodes[first as usize];
         if time >= limit.0 {
             return None;
         }
@@ -114,7 +114,7 @@ impl<E: Copy> EventQueue<E> {
     }
 
     #[inline]
-    fn allocate(&mut self, node: Node<E>) -> u32 {
+    fn allocate(&mut self, node: QueuedEvent<E>) -> u32 {
         let index = self.free;
         match self.nodes.get_mut(index as usize) {
             Some(free) => {

@@ -19,7 +19,7 @@ pub struct Slots {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Waiting {
+struct QueuedItem {
     name: u32,
     start: Ps,
     blocks: Blocks,
@@ -57,7 +57,7 @@ pub struct Transmitter {
     /// The frames, boxed so that a link without them is small.
     frames: Option<Box<Frames>>,
     /// Waiting items in order: the first starts when the link is next free.
-    waiting: VecDeque<Waiting>,
+    waiting: VecDeque<QueuedItem>,
     /// Number of blocks of the waiting items.
     waiting_blocks: Blocks,
     /// The time at which the last started item ends.
@@ -142,14 +142,14 @@ impl Transmitter {
             let place = self.place_of(stream);
             if place < self.waiting.len() {
                 let start = self.insert(ready, place, blocks, moved);
-                self.waiting.insert(place, Waiting { name, start, blocks, stream });
+                self.waiting.insert(place, QueuedItem { name, start, blocks, stream });
                 self.waiting_blocks += blocks;
                 self.count_queued(ready);
                 return start;
             }
         }
         let start = self.append(ready, blocks, data);
-        let item = Waiting { name, start, blocks, stream };
+        let item = QueuedItem { name, start, blocks, stream };
         if start > ready {
             self.waiting.push_back(item);
             self.waiting_blocks += blocks;
@@ -162,7 +162,7 @@ impl Transmitter {
 
     /// The place of an urgent item: behind the last item that it must not overtake.
     fn place_of(&self, stream: Stream) -> usize {
-        let blocks_it = |waiting: &Waiting| match (waiting.stream, stream) {
+        let blocks_it = |waiting: &QueuedItem| match (waiting.stream, stream) {
             (Stream::Data(data), Stream::UrgentBehind(own)) => data == own,
             (Stream::Data(_), _) => false,
             _ => true,
@@ -202,7 +202,7 @@ impl Transmitter {
     }
 
     #[inline]
-    fn start(&mut self, item: &Waiting) {
+    fn start(&mut self, item: &QueuedItem) {
         self.started_until = item.start + self.slot * item.blocks.0;
         if matches!(item.stream, Stream::Data(_)) {
             self.started_data += item.blocks;

@@ -31,12 +31,12 @@ pub(crate) fn open(url: &Url<'_>) -> Result<Opened, OpenError> {
 struct Local {
     node: Node,
     opened: Instant,
-    waiting: Vec<Waiting>,
+    waiting: Vec<ParkedOperation>,
     /// Time without a completion while operations waited.
     patience: Duration,
 }
 
-struct Waiting {
+struct ParkedOperation {
     id: OpId,
     what: What,
 }
@@ -85,7 +85,7 @@ impl Local {
     }
 
     fn wait(&mut self, id: OpId, what: What) -> Option<Outcome> {
-        self.waiting.push(Waiting { id, what });
+        self.waiting.push(ParkedOperation { id, what });
         None
     }
 }

@@ -129,7 +129,7 @@ struct Remote {
     gathered: u32,
     /// Purposes of the requests in flight.
     asked: AskedFor,
-    waiting: Vec<Waiting>,
+    waiting: Vec<ParkedOperation>,
     /// Words and holders of locks whose request was lost, and which may therefore be taken.
     lost_locks: BTreeSet<(Address, u64)>,
     /// Accesses whose machine thread waits for each, indexed by [`WaitedId`].
@@ -142,7 +142,7 @@ struct Remote {
     broken: Option<String>,
 }
 
-struct Waiting {
+struct ParkedOperation {
     id: OpId,
     until: Instant,
     /// For a lock: the pause before its next try. `None` for a sleep.
@@ -299,11 +299,11 @@ impl Remote {
             let known = self.waiting.iter_mut().find(|waiting| waiting.id == id);
             let now = Instant::now();
             match known {
-                Some(Waiting { until, rest: Some(rest), .. }) => {
+                Some(ParkedOperation { until, rest: Some(rest), .. }) => {
                     *rest = (*rest * 2).min(LOCK_WAIT_MAX);
                     *until = now + *rest;
                 }
-                _ => self.waiting.push(Waiting { id, until: now + rest, rest: Some(rest) }),
+                _ => self.waiting.push(ParkedOperation { id, until: now + rest, rest: Some(rest) }),
             }
         } else if open == 0 {
             self.end(id);
@@ -434,7 +434,7 @@ impl Backend for Remote {
                 return Some(Ok(Reply::Done));
             }
             self.open += 1;
-            self.waiting.push(Waiting { id, until, rest: None });
+            self.waiting.push(ParkedOperation { id, until, rest: None });
             return None;
         }
         let process = asker.process;

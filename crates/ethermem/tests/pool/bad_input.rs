@@ -32,7 +32,7 @@ const BLOCKS: [(u64, bool, Permissions); 7] = [
 
 /// A place that an operation addresses.
 #[derive(Clone, Copy, Debug)]
-enum Place {
+enum Target {
     In {
         block: usize,
         offset: u64,
@@ -57,35 +57,35 @@ enum Place {
 
 #[derive(Clone, Debug)]
 enum Step {
-    Read(Place, u64),
-    ReadInto(Place, usize),
+    Read(Target, u64),
+    ReadInto(Target, usize),
     /// An access by a region's own offset.
     ReadOf(usize, u64, u64),
-    Write(Place, Vec<u8>),
-    WriteFrom(Place, Vec<u8>),
+    Write(Target, Vec<u8>),
+    WriteFrom(Target, Vec<u8>),
     WriteOf(usize, u64, Vec<u8>),
-    Gather(Vec<(Place, u64)>),
-    Scatter(Vec<(Place, Vec<u8>)>),
-    Modify(Place, RmwOperation),
-    LockAndUnlock(Place),
-    Chase(Place),
-    Share(Place, Permissions),
-    Free(Place),
+    Gather(Vec<(Target, u64)>),
+    Scatter(Vec<(Target, Vec<u8>)>),
+    Modify(Target, RmwOperation),
+    LockAndUnlock(Target),
+    Chase(Target),
+    Share(Target, Permissions),
+    Free(Target),
 }
 
-fn place() -> impl Strategy<Value = Place> {
+fn place() -> impl Strategy<Value = Target> {
     let block = || 0..BLOCKS.len();
     prop_oneof![
-        3 => (block(), 0..8192_u64).prop_map(|(block, offset)| Place::In { block, offset }),
-        3 => (block(), 0..512_u64).prop_map(|(block, word)| Place::In { block, offset: word * 8 }),
-        2 => (block(), -32..32_i64).prop_map(|(block, bytes)| Place::AtEnd { block, bytes }),
-        2 => (block(), 0..32_u64).prop_map(|(block, bytes)| Place::Before { block, bytes }),
-        1 => (block(), 1..4_u16).prop_map(|(block, node)| Place::Elsewhere { block, node }),
-        1 => (block(), any::<u16>()).prop_map(|(block, node)| Place::Elsewhere { block, node }),
-        1 => (0..32_u64).prop_map(Place::At),
-        1 => (0..32_u64).prop_map(|before| Place::At(u64::MAX - before)),
-        1 => (0..64_u64).prop_map(|at| Place::At((1 << 48) - 32 + at)),
-        1 => any::<u64>().prop_map(Place::At),
+        3 => (block(), 0..8192_u64).prop_map(|(block, offset)| Target::In { block, offset }),
+        3 => (block(), 0..512_u64).prop_map(|(block, word)| Target::In { block, offset: word * 8 }),
+        2 => (block(), -32..32_i64).prop_map(|(block, bytes)| Target::AtEnd { block, bytes }),
+        2 => (block(), 0..32_u64).prop_map(|(block, bytes)| Target::Before { block, bytes }),
+        1 => (block(), 1..4_u16).prop_map(|(block, node)| Target::Elsewhere { block, node }),
+        1 => (block(), any::<u16>()).prop_map(|(block, node)| Target::Elsewhere { block, node }),
+        1 => (0..32_u64).prop_map(Target::At),
+        1 => (0..32_u64).prop_map(|before| Target::At(u64::MAX - before)),
+        1 => (0..64_u64).prop_map(|at| Target::At((1 << 48) - 32 + at)),
+        1 => any::<u64>().prop_map(Target::At),
     ]
 }
 
@@ -198,18 +198,18 @@ impl Model {
         Model { blocks, has_pages: has_pages(pool), memory_nodes }
     }
 
-    fn address(&self, place: Place) -> Address {
+    fn address(&self, place: Target) -> Address {
         let block = |block: usize| &self.blocks[block];
         Address(match place {
-            Place::In { block: at, offset } => {
+            Target::In { block: at, offset } => {
                 block(at).start() + offset % block(at).bytes.len() as u64
             }
-            Place::AtEnd { block: at, bytes } => {
+            Target::AtEnd { block: at, bytes } => {
                 (block(at).start() + block(at).bytes.len() as u64).wrapping_add_signed(bytes)
             }
-            Place::Before { block: at, bytes } => block(at).start() - bytes,
-            Place::Elsewhere { block: at, node } => block(at).start() ^ u64::from(node) << 48,
-            Place::At(address) => address,
+            Target::Before { block: at, bytes } => block(at).start() - bytes,
+            Target::Elsewhere { block: at, node } => block(at).start() ^ u64::from(node) << 48,
+            Target::At(address) => address,
         })
     }
 
@@ -386,7 +386,7 @@ impl Case<'_> {
         Ok(())
     }
 
-    fn gather(&self, places: &[(Place, u64)]) -> Open {
+    fn gather(&self, places: &[(Target, u64)]) -> Open {
         let segment = |&(at, bytes)| Segment { address: self.model.address(at), bytes };
         let segments: Vec<Segment> = places.iter().map(segment).collect();
         let (mut all, mut errors) = (Vec::new(), Vec::new());
@@ -400,8 +400,8 @@ impl Case<'_> {
         Open::Bytes(self.asker.gather(&segments), all_or_errors(lengths.map(|()| all), errors))
     }
 
-    fn scatter(&mut self, places: &[(Place, Vec<u8>)]) -> Open {
-        let place = |(at, data): &(Place, Vec<u8>)| (self.model.address(*at), data.clone());
+    fn scatter(&mut self, places: &[(Target, Vec<u8>)]) -> Open {
+        let place = |(at, data): &(Target, Vec<u8>)| (self.model.address(*at), data.clone());
         let mut places: Vec<(Address, Vec<u8>)> = places.iter().map(place).collect();
         // The order of two overlapping writes is unspecified.
         let mut ends = Vec::new();
@@ -479,7 +479,7 @@ impl Case<'_> {
     }
 
     /// Searches one element: its key is read and then its value.
-    fn chase(&self, at: Place) -> Result<(), TestCaseError> {
+    fn chase(&self, at: Target) -> Result<(), TestCaseError> {
         let start = self.model.address(at);
         let key = [0xAB; 8].to_vec();
         let chase = Chase {
@@ -510,7 +510,7 @@ impl Case<'_> {
         Ok(())
     }
 
-    fn free(&mut self, at: Place) -> Result<(), TestCaseError> {
+    fn free(&mut self, at: Target) -> Result<(), TestCaseError> {
         let model = &mut self.model;
         let address = model.address(at);
         let shared = |block: &&mut Block| block.offset_of(address.0) == Some(0) && !block.is_own;

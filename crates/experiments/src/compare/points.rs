@@ -19,7 +19,7 @@ use crate::face::Expected;
 use crate::runner::{Job, Runner};
 
 /// A run of the comparison: its row, and how its load is counted.
-struct Run {
+struct PlannedRun {
     experiment: usize,
     point: usize,
     fabric: &'static FabricEntry,
@@ -48,7 +48,7 @@ pub(super) fn run(
     Ok(Outcome { rows: Rows::Points { rows, baseline }, page })
 }
 
-fn seed_of(runs: &[Run]) -> u64 {
+fn seed_of(runs: &[PlannedRun]) -> u64 {
     runs.first().map_or(0, |run| run.scenario.run.seed)
 }
 
@@ -81,12 +81,12 @@ pub(super) fn place(
 
 /// All fabrics of a point side by side; the scenario's own fabric always has its load in its own
 /// blocks.
-fn runs_of(comparison: &Comparison, fabrics: &[&'static FabricEntry]) -> Vec<Run> {
+fn runs_of(comparison: &Comparison, fabrics: &[&'static FabricEntry]) -> Vec<PlannedRun> {
     let mut runs = Vec::new();
     for (experiment, of) in comparison.experiments.iter().enumerate() {
         for (at, point) in of.points.iter().enumerate() {
             for &fabric in fabrics {
-                let run = |own_blocks, scenario| Run {
+                let run = |own_blocks, scenario| PlannedRun {
                     experiment,
                     point: at,
                     fabric,
@@ -109,10 +109,10 @@ fn run_points(
     runner: &Runner<'_>,
     name: &str,
     comparison: &Comparison,
-    runs: &[Run],
+    runs: &[PlannedRun],
 ) -> Result<Vec<RunResult>, Error> {
     let mut order: Vec<usize> = (0..runs.len()).collect();
-    let cost = |run: &Run| run.scenario.messages().unwrap_or(1);
+    let cost = |run: &PlannedRun| run.scenario.messages().unwrap_or(1);
     order.sort_by_key(|&at| std::cmp::Reverse(cost(&runs[at])));
     let job = |&at: &usize| {
         let run = &runs[at];
@@ -134,7 +134,7 @@ fn run_points(
 }
 
 /// Command that repeats one run alone.
-fn command(request: &Request, name: &str, point: &ComparedPoint, run: &Run) -> String {
+fn command(request: &Request, name: &str, point: &ComparedPoint, run: &PlannedRun) -> String {
     let mut words = vec!["sim".to_owned(), name.to_owned()];
     let mut set = request.selection.settings_of_scenario();
     set.extend(point.settings.iter().cloned());
@@ -149,7 +149,7 @@ fn command(request: &Request, name: &str, point: &ComparedPoint, run: &Run) -> S
 
 fn rows_of(
     comparison: &Comparison,
-    runs: &[Run],
+    runs: &[PlannedRun],
     results: Vec<RunResult>,
 ) -> Result<Vec<Compared>, Error> {
     let mut rows: Vec<Compared> = Vec::new();

@@ -15,7 +15,7 @@ use crate::face::Expected;
 use crate::runner::{Job, Runner};
 
 /// A fabric at a point with one of the seeds.
-struct Run {
+struct PlannedRun {
     experiment: usize,
     point: usize,
     fabric: &'static FabricEntry,
@@ -54,7 +54,7 @@ pub(super) fn run(
         Ok(point.count(method, run.fabric, &run.scenario, &result?.ways)?)
     })?;
     let seeds = method.seeds as usize;
-    let row = |(runs, counted): (&[Run], &[_])| {
+    let row = |(runs, counted): (&[PlannedRun], &[_])| {
         let (run, of) = (&runs[0], &comparison.experiments[runs[0].experiment]);
         let why = method.why(run.fabric).to_owned();
         ByMethod::of(place(comparison, of, &of.points[run.point], run.fabric, why), counted)
@@ -74,7 +74,7 @@ fn runs_of(
     request: &Request,
     comparison: &Comparison,
     method: &PublishedMethod,
-) -> Result<Vec<Run>, Error> {
+) -> Result<Vec<PlannedRun>, Error> {
     let mut runs = Vec::new();
     for (experiment, of) in comparison.experiments.iter().enumerate() {
         for (at, point) in of.points.iter().enumerate() {
@@ -84,7 +84,7 @@ fn runs_of(
                     let problem = format!("compare.published.fabrics.{name} is not set");
                     return Err(Error::Request(format!("--method published: {problem}")));
                 };
-                let run = |scenario| Run { experiment, point: at, fabric, scenario };
+                let run = |scenario| PlannedRun { experiment, point: at, fabric, scenario };
                 runs.extend(scenarios.into_iter().map(run));
             }
         }

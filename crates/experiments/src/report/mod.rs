@@ -98,7 +98,7 @@ impl Request {
             ..draw(&results)
         });
         let page = self.page(&plan, &rows, &results, figures.collect(), runner);
-        let commands: Vec<String> = plan.runs.iter().map(plan::Run::command).collect();
+        let commands: Vec<String> = plan.runs.iter().map(plan::PlannedRun::command).collect();
         let path = folder.write(&entries(&commands, &results), &page)?;
         Ok(Report { rows, results, commands, path })
     }

@@ -122,7 +122,7 @@ impl Size {
 
 /// One run, as a person would request it.
 #[derive(Clone)]
-pub(crate) struct Run {
+pub(crate) struct PlannedRun {
     pub(crate) fabric: &'static FabricEntry,
     pub(crate) scenario: Scenario,
     pub(crate) path: &'static str,
@@ -138,7 +138,7 @@ pub(crate) struct RunId(usize);
 pub(crate) struct Plan {
     size: Size,
     seed: Option<u64>,
-    pub(crate) runs: Vec<Run>,
+    pub(crate) runs: Vec<PlannedRun>,
 }
 
 /// Results of a plan's runs, in order.
@@ -174,12 +174,12 @@ impl Plan {
         set.push(format!("workload.messages={messages}"));
         let fabric = registry::find(contender.fabric).expect("a contender is in the registry");
         let scenario = self.scenario(published, &set)?;
-        let same = |run: &Run| run.fabric.name == fabric.name && run.scenario == scenario;
+        let same = |run: &PlannedRun| run.fabric.name == fabric.name && run.scenario == scenario;
         if let Some(at) = self.runs.iter().position(same) {
             return Ok(RunId(at));
         }
         let label = label(published, &set);
-        self.runs.push(Run { fabric, scenario, path: published.path, label, settings: set });
+        self.runs.push(PlannedRun { fabric, scenario, path: published.path, label, settings: set });
         Ok(RunId(self.runs.len() - 1))
     }
 
@@ -214,7 +214,7 @@ fn label(published: Published, settings: &[String]) -> String {
 
 const CHUNKS_A_MESSAGE: f64 = 6.0;
 
-impl Run {
+impl PlannedRun {
     /// Command that repeats the run.
     pub(crate) fn command(&self) -> String {
         let seed = self.scenario.run.seed.to_string();

@@ -47,7 +47,7 @@ pub(crate) fn plan(plan: &mut Plan) -> Result<Vec<Row>, Error> {
 
 /// Every run of the plan, if the plan does not have all of them.
 pub(crate) fn of_all(plan: &Plan) -> Vec<Row> {
-    let row = |(run, id): (&super::plan::Run, RunId)| Row {
+    let row = |(run, id): (&super::plan::PlannedRun, RunId)| Row {
         workload: run.label.clone(),
         fabric: run.fabric.name.to_owned(),
         run: id,

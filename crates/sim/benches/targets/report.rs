@@ -109,7 +109,7 @@ pub(crate) fn number(value: f64) -> String {
 
 /// A simulated run, with the scenario that repeats it.
 #[derive(Clone, Debug, Serialize)]
-struct Run {
+struct MeasuredRun {
     table: String,
     scenario_toml: String,
     result: RunResult,
@@ -119,7 +119,7 @@ struct Run {
 #[derive(Clone, Debug, Default, Serialize)]
 pub(crate) struct Section {
     checks: Vec<Check>,
-    runs: Vec<Run>,
+    runs: Vec<MeasuredRun>,
     notes: Vec<String>,
 }
 
@@ -132,7 +132,7 @@ impl Section {
     /// Adds a run to the table named `table`.
     pub(crate) fn run(&mut self, table: &str, case: &Case, result: RunResult) {
         let scenario_toml = case.scenario.clone();
-        self.runs.push(Run { table: table.to_owned(), scenario_toml, result });
+        self.runs.push(MeasuredRun { table: table.to_owned(), scenario_toml, result });
     }
 
     /// Adds a line that is not a target.

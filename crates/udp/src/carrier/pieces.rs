@@ -16,7 +16,7 @@ const KEEP: Ns = Ns(1_000_000_000);
 /// taken, the MAC address that has most of them loses its oldest one, as if the network had lost
 /// it. So no sender can take the others' places.
 pub struct Pieces {
-    places: Box<[Place]>,
+    places: Box<[Assembly]>,
     /// Octets of each place, one after the other; the system provides no memory for unused ones.
     octets: Box<[u8]>,
     turn: u64,
@@ -26,7 +26,7 @@ pub struct Pieces {
 
 /// A partially received datagram.
 #[derive(Clone, Copy, Default)]
-struct Place {
+struct Assembly {
     of: Option<Datagram>,
     /// Bit set of the pieces received.
     came: u128,
@@ -35,7 +35,7 @@ struct Place {
     turn: u64,
 }
 
-impl Place {
+impl Assembly {
     /// True if it still waits for pieces.
     fn waits(&self, now: Ns) -> bool {
         self.of.is_some() && now.saturating_sub(self.at) < KEEP
@@ -76,7 +76,7 @@ impl Pieces {
     pub fn new(places: usize) -> Pieces {
         let places = places.max(1);
         Pieces {
-            places: vec![Place::default(); places].into(),
+            places: vec![Assembly::default(); places].into(),
             octets: vec![0; places * DATAGRAM_BYTES_MAX].into(),
             turn: 0,
             whole: 0..0,
@@ -94,14 +94,14 @@ impl Pieces {
         let Piece { number, count, total, .. } = piece;
         let datagram = Datagram { from, number, count, total, each };
         self.turn += 1;
-        let is_of = |place: &Place| {
+        let is_of = |place: &Assembly| {
             place.of.is_some_and(|known| known.is_same(&datagram)) && place.waits(now)
         };
         let found = self.places.iter().position(is_of);
         let at = found.unwrap_or_else(|| self.make_room(now));
         let place = &mut self.places[at];
         if found.is_none() {
-            *place = Place { of: Some(datagram), ..Place::default() };
+            *place = Assembly { of: Some(datagram), ..Assembly::default() };
         } else if place.of != Some(datagram) {
             return Added::Contradiction;
         }
@@ -127,7 +127,7 @@ impl Pieces {
         if let Some(free) = self.places.iter().position(|place| !place.waits(now)) {
             return free;
         }
-        let mac = |place: &Place| -> Option<Mac> { place.of.map(|of| of.from.mac) };
+        let mac = |place: &Assembly| -> Option<Mac> { place.of.map(|of| of.from.mac) };
         let held = |by| self.places.iter().filter(|place| mac(place) == by).count();
         let places = self.places.iter().enumerate();
         let gives_way = places.max_by_key(|(_, place)| (held(mac(place)), Reverse(place.turn)));

@@ -60,7 +60,7 @@ impl Trains {
 }
 
 /// A datagram in an outbox.
-struct Waiting {
+struct QueuedDatagram {
     bytes: usize,
     to: Option<SocketAddr>,
 }
@@ -69,7 +69,7 @@ struct Waiting {
 pub(crate) struct Outbox {
     octets: Vec<u8>,
     used: usize,
-    waiting: Vec<Waiting>,
+    waiting: Vec<QueuedDatagram>,
     sends_trains: bool,
 }
 
@@ -96,7 +96,7 @@ impl Outbox {
     /// Queues the datagram in that buffer; `to` is `None` if the socket is connected.
     pub(crate) fn push(&mut self, bytes: usize, to: Option<SocketAddr>) {
         self.used += bytes;
-        self.waiting.push(Waiting { bytes, to });
+        self.waiting.push(QueuedDatagram { bytes, to });
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -128,7 +128,7 @@ impl Outbox {
 
     /// Number of datagrams from `first` on that form a train, and their octets.
     fn train(&self, first: usize) -> (usize, usize) {
-        let Waiting { bytes: each, to } = &self.waiting[first];
+        let QueuedDatagram { bytes: each, to } = &self.waiting[first];
         let (mut count, mut bytes) = (1, *each);
         if !self.sends_trains {
             return (count, bytes);
@@ -168,7 +168,7 @@ impl Outbox {
         range: Range<usize>,
         sent: &mut Sent,
     ) {
-        let Waiting { bytes: each, to } = self.waiting[datagrams.start];
+        let QueuedDatagram { bytes: each, to } = self.waiting[datagrams.start];
         let segment = u16::try_from(each).expect("a datagram is no longer than UDP carries");
         let octets = [IoSlice::new(&self.octets[range.clone()])];
         let cut = [ControlMessage::UdpGsoSegments(&segment)];

@@ -72,7 +72,7 @@ impl Drop for Started {
     }
 }
 
-struct Run<'r> {
+struct KillRun<'r> {
     network: &'r Network,
     key: &'r Path,
     seed: u64,
@@ -86,7 +86,7 @@ struct Run<'r> {
     workers: u64,
 }
 
-impl Run<'_> {
+impl KillRun<'_> {
     fn below(&mut self, bound: u64) -> u64 {
         self.random.next_u64() % bound
     }
@@ -256,7 +256,7 @@ fn either_end_is_killed_at_random_and_nothing_is_lost_or_torn() {
         // The loop ends when the receiver is gone.
         let _ = lines.map(|said| line.send(said)).find(Result::is_err);
     });
-    let mut run = Run {
+    let mut run = KillRun {
         network: &network,
         key: &folder.path().join("a.key"),
         seed,
