@@ -278,7 +278,7 @@ lint-deny:
 soak: ## Fuzz every target for FUZZ_S seconds, test properties with many cases
 	ETHERMEM_TORTURE=$(TORTURE_ROUNDS) PROPTEST_CASES=$(PROPTEST_CASES_SOAK) \
 	    ETHERMEM_KILLS=$(KILLS_SOAK) ETHERMEM_PAGER_KILLS=$(PAGER_KILLS_SOAK) \
-	    ETHERMEM_ATTACK_S=$(ATTACK_S_SOAK) \
+	    ETHERMEM_ATTACK_S=$(ATTACK_S_SOAK) ETHERMEM_README=whole \
 	    ETHERMEM_THREAD_OPERATIONS=$(THREAD_OPERATIONS_SOAK) \
 	    $(CARGO) test --workspace --locked
 	@$(MAKE) test-apps

@@ -16,6 +16,7 @@ mod manual;
 mod node;
 mod offload;
 mod operator;
+mod readme;
 mod reference;
 mod remote;
 mod remote_redis;

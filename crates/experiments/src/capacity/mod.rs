@@ -32,7 +32,7 @@ pub const GOODPUTS: [f64; 3] = [0.15, 0.30, 0.60];
 /// Shares of a fabric's own capacity at which latencies are compared.
 pub const SHARES: [f64; 2] = [0.50, 0.80];
 /// Keys that the search itself sets.
-const OWN_KEYS: [&str; 7] = [
+const OWN_KEYS: [&str; 8] = [
     "fabric.kind",
     "workload.kind",
     "workload.load",
@@ -40,6 +40,7 @@ const OWN_KEYS: [&str; 7] = [
     "workload.size_cdf",
     "workload.size_application",
     "workload.messages",
+    "run.seed",
 ];
 
 /// The fabrics and workloads of a search.
@@ -161,8 +162,11 @@ impl Request {
     fn check(&self) -> Result<(), Error> {
         let own = |set: &&Setting| OWN_KEYS.contains(&set.key());
         let Some(setting) = self.settings.iter().find(own) else { return Ok(()) };
+        let problem = match setting.key() {
+            "run.seed" => "the search has one seed: must be --seed",
+            _ => "the search sets it: must be another key, such as fabric.nodes",
+        };
         let key = setting.key();
-        let problem = "the search sets it: must be another key, such as fabric.nodes";
         Err(Error::Request(format!("--set {key}: {problem}")))
     }
 }
@@ -213,12 +217,15 @@ mod tests {
 
     #[test]
     fn keys_of_the_search_are_refused_in_a_line() {
-        let mut request = request(&["ideal"], &["64"]);
-        request.settings = vec!["workload.load=0.5".parse().unwrap()];
-        let error = request.run(&runner()).err().expect("refused").to_string();
-        assert_eq!(
-            error,
-            "--set workload.load: the search sets it: must be another key, such as fabric.nodes"
-        );
+        for (setting, why) in [
+            ("workload.load=0.5", "the search sets it: must be another key, such as fabric.nodes"),
+            ("run.seed=3", "the search has one seed: must be --seed"),
+        ] {
+            let mut request = request(&["ideal"], &["64"]);
+            request.settings = vec![setting.parse().unwrap()];
+            let error = request.run(&runner()).err().expect("refused").to_string();
+            let (key, _) = setting.split_once('=').unwrap();
+            assert_eq!(error, format!("--set {key}: {why}"));
+        }
     }
 }
