@@ -31,7 +31,7 @@ MDBOOK_VERSION := 0.5.4
 MDBOOK := .tools/mdbook-$(MDBOOK_VERSION)/bin/mdbook
 FUZZ_MANIFEST := $(wildcard fuzz/Cargo.toml)
 PURE_CRATES := -p ethermem-units -p ethermem-wire -p ethermem-edm -p ethermem-offload \
-    -p ethermem-clio -p ethermem-placement -p ethermem-cxl
+    -p ethermem-clio -p ethermem-placement -p ethermem-cxl -p ethermem-dfabric
 
 .PHONY: help
 help: ## List the commands
