@@ -7,9 +7,7 @@ use std::collections::BTreeMap;
 
 use ethermem_dfabric::address::{Node, SectionId};
 use ethermem_dfabric::mapping::AccessFault;
-use ethermem_dfabric::pool::{
-    MemoryPool, PoolConfig, PoolError, Preference, Protection, SkbRef,
-};
+use ethermem_dfabric::pool::{MemoryPool, PoolConfig, PoolError, Preference, Protection, SkbRef};
 use ethermem_placement::{NodeId, Section};
 use ethermem_units::Bytes;
 use ethermem_wire::dfabric::{FabricAddress, SECTION_BYTES};
@@ -39,6 +37,7 @@ struct World {
     protection: Protection,
     /// References by Buffer and node.
     model: BTreeMap<(FabricAddress, Node), u32>,
+    bytes: BTreeMap<FabricAddress, u64>,
     skbs: Vec<(SkbRef, Node, FabricAddress)>,
     stale: Vec<SkbRef>,
     /// By place: the owner, with its incarnation, that may have written there.
@@ -57,6 +56,7 @@ impl World {
             pool,
             protection,
             model: BTreeMap::new(),
+            bytes: BTreeMap::new(),
             skbs: Vec::new(),
             stale: Vec::new(),
             written: BTreeMap::new(),
@@ -67,19 +67,6 @@ impl World {
     fn held(&self, choice: u16) -> Option<(FabricAddress, Node)> {
         let at = usize::from(choice).checked_rem(self.model.len())?;
         self.model.keys().nth(at).copied()
-    }
-
-    fn bytes(&self, buffer: FabricAddress) -> u64 {
-        // The classes are the only sizes; a Buffer's neighbour tells which one it is.
-        let half = FabricAddress::new(buffer.number() + (1 << 19)).unwrap();
-        let is_large = self.model.keys().all(|(other, _)| *other != half)
-            && self.pool.references(self.model_holder(buffer), half) > 0;
-        if is_large { 1 << 20 } else { 1 << 19 }
-    }
-
-    fn model_holder(&self, buffer: FabricAddress) -> Node {
-        let found = self.model.keys().find(|(held, _)| *held == buffer);
-        found.map_or(Node(0), |(_, node)| *node)
     }
 
     fn add(&mut self, buffer: FabricAddress, node: Node) {
@@ -119,6 +106,7 @@ impl World {
         let Ok(buffer) = got else { return };
         assert!(!self.is_held(buffer), "{buffer:?} was given twice");
         assert!(self.pool.may_write(node, buffer));
+        self.bytes.insert(buffer, if size.0 <= 1 << 19 { 1 << 19 } else { 1 << 20 });
         self.add(buffer, node);
     }
 
@@ -165,8 +153,11 @@ impl World {
     fn lose(&mut self, device: NodeId) {
         let on = |pool: &MemoryPool, buffer| pool.device_of(buffer) == Some(device);
         let before = self.model.clone();
-        let lost: u64 =
-            before.iter().filter(|((b, _), _)| on(&self.pool, *b)).map(|(_, n)| u64::from(*n)).sum();
+        let lost: u64 = before
+            .iter()
+            .filter(|((b, _), _)| on(&self.pool, *b))
+            .map(|(_, n)| u64::from(*n))
+            .sum();
         let is_lost: Vec<_> = before.keys().filter(|(b, _)| on(&self.pool, *b)).copied().collect();
         let Ok(losses) = self.pool.device_lost(device) else { return };
         assert_eq!(losses.references, lost);
@@ -255,7 +246,7 @@ impl World {
         };
         let in_section = holds_in(&|held| SectionId::of(held) == section);
         let in_buffer = holds_in(&|held| {
-            let end = held.number() + self.bytes(held);
+            let end = held.number() + self.bytes[&held];
             held <= address && address.number() + 64 <= end
         });
         match self.protection {
