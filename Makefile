@@ -116,7 +116,7 @@ mutants: ## Make mutants of the code that decides something, and see the tests c
 	@$(PYTHON) -B scripts/mutants_report.py
 
 .PHONY: model
-model: ## Check the rules of waiting in every order of threads
+model: ## Check the rules of waiting and the rings of DFabric in every order of threads
 	$(CARGO) test --quiet --locked --manifest-path model/Cargo.toml
 
 .PHONY: test-apps

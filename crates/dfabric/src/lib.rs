@@ -2,7 +2,7 @@
 //!
 //! [`pool`] is the memory pool: Sections, Buffers, references, and the table that checks each
 //! access. [`ring`] is a queue in shared memory, [`poller`] says whose tail is loaded next, and
-//! `switch_node` splits what is found: into the rack, or to the NICs of [`nic`]. [`stream`] makes
+//! [`switch_node`] splits what is found: into the rack, or to the NICs of [`nic`]. [`stream`] makes
 //! one flow of many subflows, [`cache`] has the tags of the DRAM cache. [`small_queue`],
 //! [`interrupt`], [`loads`] and [`accelerator`] are what the paper's measurements depend on.
 //!
@@ -23,6 +23,7 @@ pub mod pool;
 pub mod ring;
 pub mod small_queue;
 pub mod stream;
+pub mod switch_node;
 mod sync;
 
 pub use address::{Node, RegionId, SectionId};

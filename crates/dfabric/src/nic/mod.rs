@@ -133,6 +133,21 @@ impl NicPool {
         chosen
     }
 
+    /// The NIC that would take the next packet of a TxQ now.
+    ///
+    /// # Errors
+    /// [`PostError`].
+    ///
+    /// # Panics
+    /// If the pool has no such TxQ.
+    pub fn choose(&mut self, queue: TxQueue, bytes: u32) -> Result<NicId, PostError> {
+        let nic = self.assign(queue, bytes).ok_or(PostError::NoNic)?;
+        match self.nics[usize::from(nic.0)].tx.is_full() {
+            true => Err(PostError::Full(nic)),
+            false => Ok(nic),
+        }
+    }
+
     /// Stores a packet's descriptor in the TX queue of its TxQ's NIC.
     ///
     /// # Errors
@@ -141,11 +156,9 @@ impl NicPool {
     /// # Panics
     /// If the pool has no such TxQ.
     pub fn post(&mut self, queue: TxQueue, work: Descriptor) -> Result<NicId, PostError> {
-        let nic = self.assign(queue, work.length).ok_or(PostError::NoNic)?;
+        let nic = self.choose(queue, work.length)?;
         let found = &mut self.nics[usize::from(nic.0)];
-        if !found.tx.push((work, queue)) {
-            return Err(PostError::Full(nic));
-        }
+        found.tx.push((work, queue));
         found.tx_bytes += u64::from(work.length);
         self.queues[queue.0 as usize].under_way += 1;
         Ok(nic)

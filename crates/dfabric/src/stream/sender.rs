@@ -428,7 +428,9 @@ mod tests {
             timeout: Ps(100),
         };
         let mut sender = Sender::new(config, 0).unwrap();
-        (0..12).for_each(|_| drop(sender.push(FabricAddress::default(), 10, false)));
+        for _ in 0..12 {
+            sender.push(FabricAddress::default(), 10, false).unwrap();
+        }
         assert_eq!(sent(&mut sender, 0).len(), 12);
         // All of subflow 1 came; none of subflow 0 is lost by that. Bits 0, 2, ..: 1, 3, 5, 7, 9.
         sender.on_ack(&ack(0, 0b1_0101_0101)).unwrap();
