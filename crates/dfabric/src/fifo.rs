@@ -39,6 +39,15 @@ impl<T: Copy> Fifo<T> {
         Some(value)
     }
 
+    /// Keeps the values for which `keep` is true, in their order.
+    pub(crate) fn retain(&mut self, mut keep: impl FnMut(&T) -> bool) {
+        for _ in 0..self.length {
+            if let Some(value) = self.pop().filter(&mut keep) {
+                self.push(value);
+            }
+        }
+    }
+
     /// The value that is `after` behind the first.
     pub(crate) fn get(&self, after: usize) -> Option<&T> {
         let at = (self.first + after).checked_rem(self.slots.len())?;
@@ -58,6 +67,10 @@ mod tests {
             assert_eq!((fifo.get(1), fifo.get(2), fifo.len()), (Some(&(lap + 10)), None, 2));
             assert_eq!((fifo.pop(), fifo.pop(), fifo.pop()), (Some(lap), Some(lap + 10), None));
         }
+        let mut some = Fifo::new(4);
+        (0..4).for_each(|value| assert!(some.push(value)));
+        some.retain(|value| value % 2 == 1);
+        assert_eq!((some.pop(), some.pop(), some.pop()), (Some(1), Some(3), None));
         let mut none = Fifo::new(0);
         assert!(!none.push(1) && none.pop().is_none() && none.get(0).is_none());
     }

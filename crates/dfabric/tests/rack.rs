@@ -25,6 +25,8 @@ const SN: Node = Node(NODES);
 const QUEUES: u16 = 2;
 const ENTRIES: usize = 4;
 const NICS: u16 = 2;
+/// Cookies of forged entries are above this one, whatever bit of them is wrong.
+const FORGED: u64 = 1 << 60;
 const FAR: Identity = Identity(0x0a01_0001);
 
 fn identity(node: Node) -> Identity {
@@ -203,7 +205,7 @@ impl World {
             Action::ToNic { work, .. } => assert_eq!(work.kind, DescriptorKind::Send),
             Action::Unreachable { node, descriptor } => {
                 let at = descriptor.reference;
-                if self.pool.references(node, at) > 0 && descriptor.cookie != u64::MAX {
+                if self.pool.references(node, at) > 0 && descriptor.cookie < FORGED {
                     self.pool.release(node, at).unwrap();
                 }
             }
@@ -231,10 +233,14 @@ impl World {
         self.switch.on_consumed(queue);
         let Descriptor { reference, length, source, cookie, destination, .. } = descriptor;
         assert_eq!(destination, identity(node));
-        let skb = self.pool.build_shared_skb(node, reference, length).unwrap();
-        if source != FAR {
+        // A forged entry may name a Buffer of its own node by chance.
+        if source != FAR && cookie < FORGED {
             self.in_order(source, queue, destination, cookie);
         }
+        let Ok(skb) = self.pool.build_shared_skb(node, reference, length) else {
+            assert_eq!(self.pool.references(node, reference), 0, "it was lost with its device");
+            return;
+        };
         self.arrived += 1;
         let freed = self.pool.kfree_shared_skb(node, skb).unwrap().unwrap();
         assert!(freed.flush);
@@ -305,11 +311,22 @@ impl World {
             let queue = self.switch.queue(node, index);
             self.tx[queue as usize] = Queue::new();
             self.rx[queue as usize] = Queue::new();
-            self.sent.retain(|(tx, to), _| *tx != queue && *to != identity(node));
         }
         while self.pool.take_orphan().is_some() {}
         self.pool.join(node, 8, &[NodeId(0)]).unwrap();
         self.switch.join(node, identity(node));
+    }
+
+    /// A device is lost with what it had, and another one takes its place.
+    fn lose_memory(&mut self) {
+        let device = NodeId(self.below(3) as u16);
+        self.switch.device_lost(&mut self.pool, device).unwrap();
+        let pool = &self.pool;
+        for (node, own) in (0..).zip(&mut self.own) {
+            own.retain(|buffer| pool.references(Node(node), *buffer) > 0);
+        }
+        self.completions.retain(|done| pool.references(SN, done.reference) > 0);
+        self.pool.add_device(device, 16).unwrap();
     }
 
     fn step(&mut self) {
@@ -323,6 +340,7 @@ impl World {
             57..=61 => self.nic(),
             62 if self.below(4) == 0 => self.nic_changes(),
             63 if self.below(4) == 0 => self.die(node),
+            63 if self.below(8) == 0 => self.lose_memory(),
             _ => {}
         }
     }

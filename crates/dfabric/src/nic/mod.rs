@@ -214,6 +214,23 @@ impl NicPool {
         is_empty
     }
 
+    /// Removes what refers to lost memory from all queues.
+    pub(crate) fn forget(&mut self, is_lost: impl Fn(FabricAddress) -> bool) {
+        let queues = &mut self.queues;
+        for nic in &mut self.nics {
+            let bytes = &mut nic.tx_bytes;
+            nic.rx.retain(|buffer| !is_lost(*buffer));
+            nic.tx.retain(|(work, queue)| {
+                let gone = is_lost(work.reference);
+                if gone {
+                    *bytes -= u64::from(work.length);
+                    queues[queue.0 as usize].under_way -= 1;
+                }
+                !gone
+            });
+        }
+    }
+
     /// Fills a NIC's RX queue with one more Buffer. False if it is full, or the NIC is not up.
     pub fn post_receive(&mut self, nic: NicId, buffer: FabricAddress) -> bool {
         let found = self.nics.get_mut(usize::from(nic.0)).filter(|nic| nic.is_up);

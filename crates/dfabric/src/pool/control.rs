@@ -109,28 +109,31 @@ impl MemoryPool {
     /// A Region of this owner and class that has room, or a new one.
     fn region_with_room(&mut self, node: Node, class: usize) -> Result<RegionId, PoolError> {
         let has_room = |region: &Region| {
-            region.owner == Some(node) && region.class == class && region.granted < REGION_SECTIONS
+            let used = region.granted + region.lost;
+            region.owner == Some(node) && region.class == class && used < REGION_SECTIONS
         };
         let found = self.regions.iter().position(|region| region.as_ref().is_some_and(has_room));
         if let Some(found) = found {
             return Ok(RegionId(found as u32));
         }
-        let free = self.regions.iter().position(Option::is_none).unwrap_or(self.regions.len());
-        let region = RegionId(free as u32);
-        if region.0 >= self.regions_max {
-            return Err(PoolError::NoRegion);
-        }
+        let region = self.unused_region().ok_or(PoolError::NoRegion)?;
         let owner = owner_id(region);
         self.placement.apply(&Command::AddOwner { owner, quota: REGION_SECTIONS })?;
         let sections = vec![None; REGION_SECTIONS as usize].into();
         let buffer_bytes = self.class_bytes[class];
-        let new = Region { owner: Some(node), class, buffer_bytes, sections, granted: 0 };
-        if free == self.regions.len() {
-            self.regions.push(None);
-        }
-        self.regions[free] = Some(new);
+        let new = Region { owner: Some(node), class, buffer_bytes, sections, granted: 0, lost: 0 };
+        self.regions[region.0 as usize] = Some(new);
         self.nodes.iter_mut().for_each(|member| member.table.add_region(region));
         Ok(region)
+    }
+
+    /// The unused Region whose last use is longest ago: addresses are reused as late as possible.
+    fn unused_region(&mut self) -> Option<RegionId> {
+        let count = self.regions.len();
+        let mut turns = (0..count).map(|after| (self.next_region + after) % count);
+        let found = turns.find(|&at| self.regions[at].is_none())?;
+        self.next_region = (found + 1) % count;
+        Some(RegionId(found as u32))
     }
 
     fn enter(&mut self, node: Node, section: SectionId, place: Section) -> Granted {
@@ -186,6 +189,21 @@ impl MemoryPool {
 
     /// Takes a Section without held Buffers out of the records.
     pub(super) fn leave(&mut self, section: SectionId) {
+        self.forget_section(section);
+        let (owner, index) = (owner_id(section.region()), section.slot());
+        let release = Command::Release { owner, index };
+        self.placement.apply(&release).expect("a granted Section is in the placement");
+        self.close_if_empty(section.region());
+    }
+
+    /// As [`MemoryPool::leave`], of a Section that was lost with its device.
+    pub(super) fn leave_lost(&mut self, section: SectionId) {
+        self.forget_section(section);
+        self.region_mut(section.region()).lost += 1;
+        self.close_if_empty(section.region());
+    }
+
+    fn forget_section(&mut self, section: SectionId) {
         let (region, index) = (section.region(), section.slot());
         let owner = self.owner_of(section);
         let gone = self.region_mut(region).sections[index as usize].take();
@@ -196,9 +214,6 @@ impl MemoryPool {
             member.sections -= 1;
             member.table.disown(section);
         }
-        let release = Command::Release { owner: owner_id(region), index };
-        self.placement.apply(&release).expect("a granted Section is in the placement");
-        self.close_if_empty(region);
     }
 
     pub(super) fn close_if_empty(&mut self, region: RegionId) {

@@ -114,7 +114,7 @@ impl MemoryPool {
                 self.unlist(section);
             }
             self.orphans_due.retain(|due| *due != section);
-            self.leave(section);
+            self.leave_lost(section);
         }
         self.last_owner.retain(|place, _| place.node != device);
         Ok(losses)

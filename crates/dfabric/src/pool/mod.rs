@@ -210,14 +210,14 @@ struct Member {
 #[derive(Clone, Debug)]
 pub struct MemoryPool {
     class_bytes: Box<[u64]>,
-    regions_max: u32,
     sections_kept: u32,
     protection: Protection,
     placement: Placement,
     /// Devices by their number in the pool; `None`: it is lost.
     devices: Vec<Option<NodeId>>,
     nodes: Box<[Member]>,
-    regions: Vec<Option<Region>>,
+    regions: Box<[Option<Region>]>,
+    next_region: usize,
     ledger: Ledger,
     skbs: Skbs,
     /// The node that had a Section of a device last, with its incarnation.
@@ -257,13 +257,13 @@ impl MemoryPool {
         };
         Ok(MemoryPool {
             class_bytes: config.class_bytes.as_slice().into(),
-            regions_max: config.regions_max,
             sections_kept: config.sections_kept,
             protection: config.protection,
             placement: Placement::new(),
             devices: Vec::new(),
             nodes: vec![member; usize::from(config.nodes_max)].into(),
-            regions: Vec::new(),
+            regions: vec![None; config.regions_max as usize].into(),
+            next_region: 0,
             ledger: Ledger::new(config.nodes_max, config.holds_max),
             skbs: Skbs::new(config.skbs_max),
             last_owner: BTreeMap::new(),

@@ -83,6 +83,9 @@ pub(super) struct Region {
     pub(super) buffer_bytes: u64,
     pub(super) sections: Box<[Option<Granted>]>,
     pub(super) granted: u32,
+    /// Places whose Sections were lost with their device. They are not used again, so that an old
+    /// reference to one is never a new Section's.
+    pub(super) lost: u32,
 }
 
 /// The Buffer in which an address is.

@@ -41,6 +41,8 @@ pub struct Receiver {
     next: u32,
     /// Number of the last segment, once it is known.
     last: Option<u32>,
+    /// The first segment for which no room was announced.
+    announced: u32,
 }
 
 impl Receiver {
@@ -51,7 +53,13 @@ impl Receiver {
     pub fn new(window: u32, first: u32) -> Result<Receiver, StreamConfigError> {
         check_window(window)?;
         let slots = vec![None; window as usize].into();
-        Ok(Receiver { slots, delivered: first, next: first, last: None })
+        Ok(Receiver {
+            slots,
+            delivered: first,
+            next: first,
+            last: None,
+            announced: first.wrapping_add(window),
+        })
     }
 
     fn at(&self, number: u32) -> usize {
@@ -127,9 +135,19 @@ impl Receiver {
         self.slots.iter().flatten().copied()
     }
 
+    /// True if deliveries have made room for half of the window since the last acknowledgement: the
+    /// sender, which may wait for room, is to get another one.
+    #[must_use]
+    pub fn has_room_to_announce(&self) -> bool {
+        let window = self.slots.len() as u32;
+        let limit = self.delivered.wrapping_add(window);
+        limit.wrapping_sub(self.announced) >= window.div_ceil(2)
+    }
+
     /// The acknowledgement of all that has come, as an answer to a segment.
     #[must_use]
-    pub fn acknowledge(&self, segment: &Segment) -> Acknowledgement {
+    pub fn acknowledge(&mut self, segment: &Segment) -> Acknowledgement {
+        self.announced = self.delivered.wrapping_add(self.slots.len() as u32);
         let bits = (0..64).filter(|&bit| self.has(self.next.wrapping_add(1 + bit)));
         Acknowledgement {
             destination: segment.source,
@@ -137,7 +155,7 @@ impl Receiver {
             stream: segment.stream,
             subflow: segment.subflow,
             next: self.next,
-            room: self.delivered.wrapping_add(self.slots.len() as u32).wrapping_sub(self.next),
+            room: self.announced.wrapping_sub(self.next),
             later: bits.fold(0, |bits, bit| bits | 1 << bit),
         }
     }

@@ -114,6 +114,9 @@ pub struct Sender {
     limit: u32,
     turn: u16,
     doublings: u32,
+    /// While the receiver has no room: when the next probe goes, and if it goes now.
+    probe_at: Option<Ps>,
+    probes: bool,
 }
 
 impl Sender {
@@ -138,6 +141,8 @@ impl Sender {
             limit: first.wrapping_add(config.window),
             turn: 0,
             doublings: 0,
+            probe_at: None,
+            probes: false,
             config,
         })
     }
@@ -174,10 +179,7 @@ impl Sender {
 
     /// The next segment to be sent; `None` if there is none, or no subflow takes one.
     pub fn poll_transmit(&mut self, now: Ps) -> Option<Transmit> {
-        let room = self.limit.wrapping_sub(self.oldest);
-        let mut due = self.unacknowledged().take(room as usize);
-        let number =
-            due.find(|&number| matches!(self.slots[self.at(number)].state, State::Due { .. }))?;
+        let number = self.next_due(now)?;
         let at = self.at(number);
         let Slot { data, length, is_last, state } = self.slots[at];
         let subflow = self.choose(u64::from(length))?;
@@ -185,10 +187,36 @@ impl Sender {
         chosen.in_flight_bytes += u64::from(length);
         let order = chosen.sent;
         chosen.sent += 1;
-        let deadline = now + Ps(self.config.timeout.0 << self.doublings);
+        let deadline = self.deadline(now);
         self.slots[at].state = State::InFlight { subflow, order, deadline };
         let is_again = state == State::Due { is_again: true };
         Some(Transmit { number, subflow, data, length, is_last, is_again })
+    }
+
+    /// The first segment that is due and for which the receiver has room. Where it has none, and
+    /// nothing is in flight that would be acknowledged, one segment goes as a probe from time to
+    /// time: the acknowledgement that announced room may be lost.
+    fn next_due(&mut self, now: Ps) -> Option<u32> {
+        let first = self.unacknowledged().find(|&number| self.is_due(number))?;
+        let room = self.limit.wrapping_sub(self.oldest);
+        if first.wrapping_sub(self.oldest) < room || std::mem::take(&mut self.probes) {
+            return Some(first);
+        }
+        let waits = self
+            .unacknowledged()
+            .any(|number| matches!(self.slots[self.at(number)].state, State::InFlight { .. }));
+        if !waits && self.probe_at.is_none() {
+            self.probe_at = Some(self.deadline(now));
+        }
+        None
+    }
+
+    fn is_due(&self, number: u32) -> bool {
+        matches!(self.slots[self.at(number)].state, State::Due { .. })
+    }
+
+    fn deadline(&self, now: Ps) -> Ps {
+        now + Ps(self.config.timeout.0 << self.doublings)
     }
 
     fn choose(&mut self, bytes: u64) -> Option<u16> {
@@ -233,6 +261,7 @@ impl Sender {
         let limit = ack.next.wrapping_add(ack.room.min(self.config.window));
         if limit.wrapping_sub(self.limit).cast_signed() > 0 {
             self.limit = limit;
+            (self.probe_at, self.probes) = (None, false);
         }
         self.find_lost();
         Ok(())
@@ -308,7 +337,8 @@ impl Sender {
 
     /// Makes all segments due whose time is over. The timeout doubles until one is acknowledged.
     pub fn on_timer(&mut self, now: Ps) {
-        let mut any = false;
+        let mut any = self.probe_at.take_if(|at| *at <= now).is_some();
+        self.probes |= any;
         for number in self.unacknowledged() {
             let state = self.slots[self.at(number)].state;
             if matches!(state, State::InFlight { deadline, .. } if deadline <= now) {
@@ -329,7 +359,7 @@ impl Sender {
                 State::InFlight { deadline, .. } => Some(deadline),
                 State::Due { .. } | State::Come => None,
             });
-        deadlines.min()
+        deadlines.chain(self.probe_at).min()
     }
 
     /// True if all that was pushed is acknowledged.

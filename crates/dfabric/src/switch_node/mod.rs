@@ -10,6 +10,7 @@ mod receive;
 
 use std::collections::BTreeMap;
 
+use ethermem_placement::NodeId;
 use ethermem_wire::dfabric::{
     Descriptor, DescriptorKind, DescriptorWords, FabricAddress, Identity,
 };
@@ -18,7 +19,7 @@ use crate::address::Node;
 use crate::fifo::Fifo;
 use crate::nic::{NicConfig, NicId, NicPool, PostError, TxQueue};
 use crate::poller::{PollMode, Poller};
-use crate::pool::{Freed, MemoryPool, Obituary, PoolError};
+use crate::pool::{Freed, Losses, MemoryPool, Obituary, PoolError};
 
 pub use action::{Action, Lost, Refusal, SwitchCounters};
 
@@ -156,7 +157,22 @@ impl SwitchNode {
             self.pending[queue as usize] = None;
             self.rx_used[queue as usize] = 0;
         }
+        let gone = self.queues_of(node);
+        self.waiting.retain(|queue| !gone.contains(queue));
         Ok(left)
+    }
+
+    /// A memory device is gone: what NICs were to read or write there leaves their queues.
+    ///
+    /// # Errors
+    /// [`PoolError::NoSuchDevice`].
+    pub fn device_lost(
+        &mut self,
+        pool: &mut MemoryPool,
+        device: NodeId,
+    ) -> Result<Losses, PoolError> {
+        self.nics.forget(|buffer| pool.device_of(buffer) == Some(device));
+        pool.device_lost(device)
     }
 
     /// The TxQ whose tail is to be loaded next.
