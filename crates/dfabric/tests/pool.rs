@@ -116,7 +116,7 @@ impl World {
         }
         let at = usize::from(choice) % self.skbs.len();
         let (skb, node, buffer) = self.skbs[at];
-        if by != node && choice % 2 == 0 {
+        if by != node && choice.is_multiple_of(2) {
             assert_eq!(self.pool.kfree_shared_skb(by, skb), Err(PoolError::StaleSkb));
             return;
         }

@@ -220,8 +220,8 @@ impl SwitchNode {
             return self.refuse(queue, Refusal::Source(descriptor.source));
         }
         match self.directory.get(&descriptor.destination).copied() {
-            Some(Place::Member(to)) => self.to_member(pool, queue, to, descriptor),
-            Some(Place::OtherRack) => self.to_nic(pool, queue, descriptor),
+            Some(Place::Member(to)) => self.pass_to_member(pool, queue, to, descriptor),
+            Some(Place::OtherRack) => self.pass_to_nic(pool, queue, descriptor),
             None => {
                 self.counters.unreachable += 1;
                 Action::Unreachable { node, descriptor }
@@ -229,7 +229,7 @@ impl SwitchNode {
         }
     }
 
-    fn to_member(
+    fn pass_to_member(
         &mut self,
         pool: &mut MemoryPool,
         queue: u32,
@@ -251,7 +251,7 @@ impl SwitchNode {
         Action::ToRx { node: to, queue: rx, descriptor, flush }
     }
 
-    fn to_nic(&mut self, pool: &mut MemoryPool, queue: u32, descriptor: Descriptor) -> Action {
+    fn pass_to_nic(&mut self, pool: &mut MemoryPool, queue: u32, descriptor: Descriptor) -> Action {
         let node = self.node_of(queue);
         let work = Descriptor { kind: DescriptorKind::Send, ..descriptor };
         match self.nics.choose(TxQueue(queue), work.length) {
