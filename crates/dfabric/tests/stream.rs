@@ -154,7 +154,7 @@ impl World {
         });
         let after = number.wrapping_sub(window.next);
         if after >= window.room {
-            let is_last = number % 2 == 0;
+            let is_last = number.is_multiple_of(2);
             let forged =
                 Segment { destination, source, stream: 1, subflow: 0, number, length: 9, is_last };
             let arrival = self.receiver.on_segment(&forged, data(0));
@@ -210,7 +210,7 @@ impl World {
             assert!(self.received.contains_key(&u64::from(self.acked)));
             self.acked += 1;
         }
-        self.now = self.now + Ps(10);
+        self.now += Ps(10);
         if self.sender.next_wake().is_some_and(|wake| wake <= self.now) {
             self.sender.on_timer(self.now);
         }
