@@ -31,7 +31,7 @@ MDBOOK_VERSION := 0.5.4
 MDBOOK := .tools/mdbook-$(MDBOOK_VERSION)/bin/mdbook
 FUZZ_MANIFEST := $(wildcard fuzz/Cargo.toml)
 PURE_CRATES := -p ethermem-units -p ethermem-wire -p ethermem-edm -p ethermem-offload \
-    -p ethermem-clio -p ethermem-placement -p ethermem-cxl
+    -p ethermem-clio -p ethermem-placement -p ethermem-cxl -p ethermem-dfabric
 
 .PHONY: help
 help: ## List the commands
@@ -116,7 +116,7 @@ mutants: ## Make mutants of the code that decides something, and see the tests c
 	@$(PYTHON) -B scripts/mutants_report.py
 
 .PHONY: model
-model: ## Check the rules of waiting in every order of threads
+model: ## Check the rules of waiting and the rings of DFabric in every order of threads
 	$(CARGO) test --quiet --locked --manifest-path model/Cargo.toml
 
 .PHONY: test-apps

@@ -79,7 +79,7 @@ SUITES = [
         stuck_s=540,
     ),
     cargo_test("doc", "cargo test --workspace --locked --doc --no-fail-fast", limit_s=900),
-    # The model check tries every interleaving of threads in the rules of waiting.
+    # The model check tries every interleaving of threads in the rules of waiting, and in rings.
     cargo_test(
         "model", "cargo test --manifest-path model/Cargo.toml --locked --no-fail-fast", limit_s=900
     ),

@@ -10,6 +10,8 @@ pub enum Policy {
     Spread,
     /// Each on the lowest node that has a free section.
     Pack,
+    /// Each on this node; where it has no room, as [`Policy::Spread`].
+    Prefer(NodeId),
 }
 
 /// A change that is asked for.
@@ -46,7 +48,7 @@ pub enum Command {
         /// Most sections.
         quota: u32,
     },
-    /// An owner gets more sections, behind those that it has.
+    /// An owner gets more sections: indices that it released first, then behind those that it has.
     Grow {
         /// The owner.
         owner: OwnerId,
@@ -61,6 +63,13 @@ pub enum Command {
         owner: OwnerId,
         /// How many.
         sections: u32,
+    },
+    /// An owner gives back one section. Its index is free, and is the next to be used.
+    Release {
+        /// The owner.
+        owner: OwnerId,
+        /// Which of its sections.
+        index: u32,
     },
     /// An owner leaves, and gives back all of its sections.
     RemoveOwner {

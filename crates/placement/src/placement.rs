@@ -1,6 +1,6 @@
 //! The map itself.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use thiserror::Error;
 
@@ -95,6 +95,14 @@ pub enum PlacementError {
         /// The section.
         index: u32,
     },
+    /// The owner released the section; its index is free.
+    #[error("section {index} of owner {owner} was released")]
+    Released {
+        /// The owner.
+        owner: u64,
+        /// The section.
+        index: u32,
+    },
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -116,6 +124,25 @@ struct Residence {
 struct Owner {
     quota: u32,
     places: Vec<Residence>,
+    /// Indices that are free for the next sections.
+    released: BTreeSet<u32>,
+}
+
+impl Owner {
+    /// Gives a section the lowest index that is free.
+    fn place(&mut self, section: Section) -> u32 {
+        let place = Residence { at: Some(section), moving_to: None };
+        let Some(index) = self.released.pop_first() else {
+            self.places.push(place);
+            return self.places.len() as u32 - 1;
+        };
+        self.places[index as usize] = place;
+        index
+    }
+
+    fn sections(&self) -> u32 {
+        (self.places.len() - self.released.len()) as u32
+    }
 }
 
 /// Which section of which node is whose.
@@ -147,7 +174,7 @@ impl Placement {
         self.owners.get(&owner)?.places.get(index as usize)?.at
     }
 
-    /// How many sections an owner has, lost ones included.
+    /// Number of indices of an owner, including those of lost and of released sections.
     #[must_use]
     pub fn sections_of(&self, owner: OwnerId) -> Option<u32> {
         self.owners.get(&owner).map(|owner| owner.places.len() as u32)
@@ -184,6 +211,7 @@ impl Placement {
             Command::SetQuota { owner, quota } => self.set_quota(owner, quota),
             Command::Grow { owner, sections, policy } => self.grow(owner, sections, policy),
             Command::Shrink { owner, sections } => self.shrink(owner, sections),
+            Command::Release { owner, index } => self.release_index(owner, index),
             Command::RemoveOwner { owner } => self.remove_owner(owner),
             Command::BeginMove { owner, index, to } => self.begin_move(owner, index, to),
             Command::CommitMove { owner, index } => self.commit_move(owner, index),
@@ -234,13 +262,13 @@ impl Placement {
         if self.owners.contains_key(&owner) {
             return Err(PlacementError::OwnerExists(owner.0));
         }
-        self.owners.insert(owner, Owner { quota, places: Vec::new() });
+        self.owners.insert(owner, Owner { quota, places: Vec::new(), released: BTreeSet::new() });
         Ok(Vec::new())
     }
 
     fn set_quota(&mut self, owner: OwnerId, quota: u32) -> Applied {
         let found = self.owner_mut(owner)?;
-        let has = found.places.len() as u32;
+        let has = found.sections();
         if quota < has {
             return Err(PlacementError::QuotaInUse { owner: owner.0, quota, has });
         }
@@ -250,7 +278,7 @@ impl Placement {
 
     fn grow(&mut self, owner: OwnerId, sections: u32, policy: Policy) -> Applied {
         let found = self.owner_mut(owner)?;
-        let has = found.places.len() as u32;
+        let has = found.sections();
         let (wanted, quota) = (u64::from(has) + u64::from(sections), found.quota);
         if wanted > u64::from(quota) {
             return Err(PlacementError::OverQuota { owner: owner.0, wanted, quota });
@@ -261,11 +289,10 @@ impl Placement {
             return Err(PlacementError::NoRoom { wanted: sections, free });
         }
         let mut changes = Vec::with_capacity(sections as usize);
-        for index in has..has + sections {
+        for _ in 0..sections {
             let Some(node) = self.choose(policy) else { break };
             let Some(section) = self.take(node, owner) else { break };
-            let place = Residence { at: Some(section), moving_to: None };
-            self.owner_mut(owner)?.places.push(place);
+            let index = self.owner_mut(owner)?.place(section);
             changes.push(Change { owner, index, from: None, to: Some(section) });
         }
         Ok(changes)
@@ -279,6 +306,10 @@ impl Placement {
             Policy::Pack => nodes.next(),
             // Of equal ones the last is taken, so the order is turned round.
             Policy::Spread => nodes.rev().max_by_key(|(_, node)| node.free),
+            Policy::Prefer(wanted) => match nodes.clone().find(|(id, _)| **id == wanted) {
+                None => return self.choose(Policy::Spread),
+                found => found,
+            },
         };
         chosen.map(|(&id, _)| id)
     }
@@ -289,6 +320,26 @@ impl Placement {
             return Err(PlacementError::NotSoMany { owner: owner.0, asked: sections, has });
         };
         Ok(self.cut(owner, left))
+    }
+
+    fn release_index(&mut self, owner: OwnerId, index: u32) -> Applied {
+        self.is_not_released(owner, index)?;
+        let place = self.place_mut(owner, index)?;
+        if place.moving_to.is_some() {
+            return Err(PlacementError::Moving { owner: owner.0, index });
+        }
+        let from = place.at.take();
+        self.owner_mut(owner)?.released.insert(index);
+        from.into_iter().for_each(|section| self.release(section));
+        let change = from.map(|_| Change { owner, index, from, to: None });
+        Ok(change.into_iter().collect())
+    }
+
+    fn is_not_released(&self, owner: OwnerId, index: u32) -> Result<(), PlacementError> {
+        match self.owners.get(&owner).is_some_and(|found| found.released.contains(&index)) {
+            true => Err(PlacementError::Released { owner: owner.0, index }),
+            false => Ok(()),
+        }
     }
 
     fn remove_owner(&mut self, owner: OwnerId) -> Applied {
@@ -302,6 +353,7 @@ impl Placement {
     fn cut(&mut self, owner: OwnerId, left: u32) -> Vec<Change> {
         let Some(found) = self.owners.get_mut(&owner) else { return Vec::new() };
         let gone = found.places.split_off(left as usize);
+        found.released.split_off(&left);
         let mut changes = Vec::with_capacity(gone.len());
         for (index, place) in (left..).zip(gone) {
             place.at.into_iter().chain(place.moving_to).for_each(|section| self.release(section));
@@ -311,6 +363,7 @@ impl Placement {
     }
 
     fn begin_move(&mut self, owner: OwnerId, index: u32, to: NodeId) -> Applied {
+        self.is_not_released(owner, index)?;
         let place = *self.place_mut(owner, index)?;
         let (whose, moving) = (owner.0, place.moving_to.is_some());
         if place.at.is_none() {
@@ -349,7 +402,7 @@ impl Placement {
         self.owners.get_mut(&owner).ok_or(PlacementError::NoSuchOwner(owner.0))
     }
 
-    fn place_mut(&mut self, owner: OwnerId, index: u32) -> Result<&mut Residence, PlacementError> {
+    fn place_mut(&mut self, owner: OwnerId, index: u32) -> Result<&mut Place, PlacementError> {
         let places = &mut self.owner_mut(owner)?.places;
         let has = places.len() as u32;
         let none = PlacementError::NotSoMany { owner: owner.0, asked: index, has };
@@ -380,10 +433,11 @@ impl Placement {
     pub fn check(&self) {
         let mut used = BTreeMap::new();
         for (&owner, found) in &self.owners {
-            assert!(
-                found.places.len() as u64 <= u64::from(found.quota),
-                "{owner:?} over its quota"
-            );
+            assert!(found.sections() <= found.quota, "{owner:?} over its quota");
+            for &index in &found.released {
+                let free = Residence { at: None, moving_to: None };
+                assert_eq!(found.places.get(index as usize), Some(&free), "{owner:?} {index}");
+            }
             for section in found.places.iter().flat_map(|p| p.at.into_iter().chain(p.moving_to)) {
                 assert_eq!(used.insert(section, owner), None, "{section:?} is used twice");
                 assert_eq!(self.owner_of(section), Some(owner), "{section:?}");

@@ -108,10 +108,35 @@ fn a_node_that_drains_gets_nothing_and_one_that_leaves_takes_its_sections_along(
     placement.check();
 }
 
+#[test]
+fn a_released_index_is_the_next_to_be_used_and_does_not_count() {
+    let mut placement = two_nodes();
+    placement.apply(&grow(8, Policy::Prefer(NodeId(1)))).unwrap();
+    // Node 1 has four; the rest go where most room is, which is node 2.
+    assert_eq!(nodes(&placement), [1, 1, 1, 1, 2, 2, 2, 2]);
+    let release = |index| Command::Release { owner: OWNER, index };
+    let from = Some(Section { node: NodeId(1), index: 2 });
+    let gone = Change { owner: OWNER, index: 2, from, to: None };
+    assert_eq!(placement.apply(&release(2)), Ok(vec![gone]));
+    let released = Err(PlacementError::Released { owner: 1, index: 2 });
+    assert_eq!(placement.apply(&release(2)), released);
+    let move_it = Command::BeginMove { owner: OWNER, index: 2, to: NodeId(2) };
+    assert_eq!(placement.apply(&move_it), released);
+    placement.check();
+    let again = Change { owner: OWNER, index: 2, from: None, to: from };
+    assert_eq!(placement.apply(&grow(1, Policy::Prefer(NodeId(1)))), Ok(vec![again]));
+    assert!(placement.apply(&grow(1, Policy::Spread)).is_err(), "the quota is 8");
+    placement.check();
+}
+
 fn command() -> impl Strategy<Value = Command> {
     let node = || (0..4_u16).prop_map(NodeId);
     let owner = || (0..3_u64).prop_map(OwnerId);
-    let policy = prop_oneof![Just(Policy::Spread), Just(Policy::Pack)];
+    let policy = prop_oneof![
+        Just(Policy::Spread),
+        Just(Policy::Pack),
+        (0..4_u16).prop_map(|node| Policy::Prefer(NodeId(node))),
+    ];
     prop_oneof![
         2 => (node(), 0..6_u32).prop_map(|(node, sections)| Command::AddNode { node, sections }),
         1 => node().prop_map(|node| Command::Drain { node }),
@@ -121,6 +146,7 @@ fn command() -> impl Strategy<Value = Command> {
         6 => (owner(), 0..5_u32, policy)
             .prop_map(|(owner, sections, policy)| Command::Grow { owner, sections, policy }),
         2 => (owner(), 0..5_u32).prop_map(|(owner, sections)| Command::Shrink { owner, sections }),
+        3 => (owner(), 0..6_u32).prop_map(|(owner, index)| Command::Release { owner, index }),
         1 => owner().prop_map(|owner| Command::RemoveOwner { owner }),
         4 => (owner(), 0..6_u32, node())
             .prop_map(|(owner, index, to)| Command::BeginMove { owner, index, to }),

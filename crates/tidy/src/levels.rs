@@ -13,7 +13,7 @@ pub type Edges = (&'static str, &'static [&'static str], &'static [&'static str]
 
 /// Every edge between crates, from the foundation up: a crate uses only crates before it. An edge
 /// that is missing here needs a decision, and one that no manifest has any more must be removed.
-pub const EDGES: [Edges; 31] = [
+pub const EDGES: [Edges; 32] = [
     ("units", &[], &[]),
     ("wire", &["units"], &[]),
     ("edm", &["units", "wire"], &[]),
@@ -21,6 +21,7 @@ pub const EDGES: [Edges; 31] = [
     ("clio", &["offload", "units", "wire"], &[]),
     ("placement", &[], &[]),
     ("cxl", &["placement", "units", "wire"], &[]),
+    ("dfabric", &["placement", "units", "wire"], &[]),
     ("wasm", &["clio", "wire"], &["units"]),
     ("files", &[], &[]),
     ("http", &[], &[]),
@@ -79,9 +80,10 @@ pub const APART: [&str; 1] = ["tidy"];
 /// Libraries that only one crate may use: no other crate parses a command line.
 pub const ONE_USER: [(&str, &str); 1] = [("clap", "cli")];
 /// Crates that receive everything as an argument: no clock, no file, no socket, no thread.
-pub const PURE: [&str; 7] = ["units", "wire", "edm", "offload", "clio", "placement", "cxl"];
+pub const PURE: [&str; 8] =
+    ["units", "wire", "edm", "offload", "clio", "placement", "cxl", "dfabric"];
 /// Crates whose results are the same bytes in every run.
-pub const DETERMINISTIC: [&str; 16] = [
+pub const DETERMINISTIC: [&str; 17] = [
     "units",
     "wire",
     "edm",
@@ -89,6 +91,7 @@ pub const DETERMINISTIC: [&str; 16] = [
     "clio",
     "placement",
     "cxl",
+    "dfabric",
     "files",
     "trace",
     "workload",

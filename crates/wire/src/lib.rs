@@ -4,8 +4,9 @@
 //! [`Message::blocks`] turns a message into blocks. [`Deframer`] turns a link's blocks back into
 //! messages and typed errors; `docs/internals/wire.md` lists the line errors that it detects. A
 //! value of any type here is valid: parsing checks it, and parsing never panics. [`clio`] has the
-//! datagrams of the memory node on ordinary networks, [`cxl`] the frames of CXL over Ethernet. What
-//! this crate does not do: I/O, allocation, clocks, and the decision what to send when.
+//! datagrams of the memory node on ordinary networks, [`cxl`] the frames of CXL over Ethernet,
+//! [`dfabric`] the descriptors and headers of DFabric. What this crate does not do: I/O, allocation,
+//! clocks, and the decision what to send when.
 //!
 //! ```
 //! use ethermem_units::Bytes;
@@ -37,6 +38,7 @@ mod control;
 mod crc;
 pub mod cxl;
 mod deframe;
+pub mod dfabric;
 mod ethernet;
 mod field;
 mod layout;

@@ -1,0 +1,472 @@
+//! The sending end: segments are given to subflows, and kept until they are acknowledged.
+
+use ethermem_units::Ps;
+use ethermem_wire::dfabric::{Acknowledgement, FabricAddress};
+use thiserror::Error;
+
+use super::{StreamConfigError, check_window};
+
+/// Later segments of one subflow that must have come before an earlier one counts as lost.
+const LATER_BEFORE_LOST: u64 = 3;
+/// A timeout doubles at most so often.
+const DOUBLINGS_MAX: u32 = 6;
+
+/// Which subflow gets the next segment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Spread {
+    /// Each in its turn: subflows get equal parts of the flow.
+    #[default]
+    Turns,
+    /// The one with fewest bytes in flight: a slow path gets less.
+    Least,
+}
+
+/// What a sender is built from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SenderConfig {
+    /// Most segments that are not acknowledged: a power of two.
+    pub window: u32,
+    /// Subflows of the stream.
+    pub subflows: u16,
+    /// Most bytes in flight on a subflow; at least one segment always goes.
+    pub subflow_bytes: u64,
+    /// Which subflow gets the next segment.
+    pub spread: Spread,
+    /// A segment without an acknowledgement is sent again after this time.
+    pub timeout: Ps,
+}
+
+/// A segment that is to be sent now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Transmit {
+    /// Its number.
+    pub number: u32,
+    /// The subflow that carries it.
+    pub subflow: u16,
+    /// Where its data is.
+    pub data: FabricAddress,
+    /// Bytes of data.
+    pub length: u32,
+    /// The stream ends with it.
+    pub is_last: bool,
+    /// It was sent before.
+    pub is_again: bool,
+}
+
+/// The window is full: an acknowledgement must come first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error("{0} segments are not acknowledged")]
+pub struct WindowFull(pub u32);
+
+/// An acknowledgement that cannot be: it says that segments came which were not sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error("next segment {says}: must be {oldest} to {newest}")]
+pub struct AckFault {
+    /// What the acknowledgement says.
+    pub says: u32,
+    /// The oldest segment that is not acknowledged.
+    pub oldest: u32,
+    /// The first that was not sent.
+    pub newest: u32,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    /// To be sent.
+    Due { is_again: bool },
+    /// Sent on a subflow, as its segment with this number.
+    InFlight { subflow: u16, order: u64, deadline: Ps },
+    /// It has come.
+    Come,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Slot {
+    data: FabricAddress,
+    length: u32,
+    is_last: bool,
+    state: State,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Subflow {
+    is_up: bool,
+    in_flight_bytes: u64,
+    /// Segments sent on it since the start.
+    sent: u64,
+    /// The latest of its segments that has come, plus one.
+    came: u64,
+}
+
+/// Sends one stream.
+#[derive(Clone, Debug)]
+pub struct Sender {
+    config: SenderConfig,
+    slots: Box<[Slot]>,
+    subflows: Box<[Subflow]>,
+    /// The oldest segment that is not acknowledged.
+    oldest: u32,
+    /// The oldest whose data was not taken back by [`Sender::poll_acked`].
+    kept: u32,
+    /// The next segment's number.
+    next: u32,
+    /// The receiver has room for segments before this one.
+    limit: u32,
+    turn: u16,
+    doublings: u32,
+    /// While the receiver has no room: when the next probe goes, and if it goes now.
+    probe_at: Option<Ps>,
+    probes: bool,
+}
+
+impl Sender {
+    /// A sender whose first segment has this number. The receiver has room for its window.
+    ///
+    /// # Errors
+    /// [`StreamConfigError`].
+    pub fn new(config: SenderConfig, first: u32) -> Result<Sender, StreamConfigError> {
+        check_window(config.window)?;
+        if config.subflows == 0 {
+            return Err(StreamConfigError::Subflows(config.subflows));
+        }
+        let slot =
+            Slot { data: FabricAddress::default(), length: 0, is_last: false, state: State::Come };
+        let subflow = Subflow { is_up: true, in_flight_bytes: 0, sent: 0, came: 0 };
+        Ok(Sender {
+            slots: vec![slot; config.window as usize].into(),
+            subflows: vec![subflow; usize::from(config.subflows)].into(),
+            oldest: first,
+            kept: first,
+            next: first,
+            limit: first.wrapping_add(config.window),
+            turn: 0,
+            doublings: 0,
+            probe_at: None,
+            probes: false,
+            config,
+        })
+    }
+
+    fn at(&self, number: u32) -> usize {
+        number as usize & (self.slots.len() - 1)
+    }
+
+    fn unacknowledged(&self) -> impl Iterator<Item = u32> + use<> {
+        let (oldest, count) = (self.oldest, self.next.wrapping_sub(self.oldest));
+        (0..count).map(move |after| oldest.wrapping_add(after))
+    }
+
+    /// Takes a segment of the stream. Returns its number.
+    ///
+    /// # Errors
+    /// [`WindowFull`]; also while acknowledged data waits for [`Sender::poll_acked`].
+    pub fn push(
+        &mut self,
+        data: FabricAddress,
+        length: u32,
+        is_last: bool,
+    ) -> Result<u32, WindowFull> {
+        let waiting = self.next.wrapping_sub(self.kept);
+        if waiting == self.config.window {
+            return Err(WindowFull(waiting));
+        }
+        let number = self.next;
+        let at = self.at(number);
+        self.slots[at] = Slot { data, length, is_last, state: State::Due { is_again: false } };
+        self.next = number.wrapping_add(1);
+        Ok(number)
+    }
+
+    /// The next segment to be sent; `None` if there is none, or no subflow takes one.
+    pub fn poll_transmit(&mut self, now: Ps) -> Option<Transmit> {
+        let number = self.next_due(now)?;
+        let at = self.at(number);
+        let Slot { data, length, is_last, state } = self.slots[at];
+        let subflow = self.choose(u64::from(length))?;
+        let chosen = &mut self.subflows[usize::from(subflow)];
+        chosen.in_flight_bytes += u64::from(length);
+        let order = chosen.sent;
+        chosen.sent += 1;
+        let deadline = self.deadline(now);
+        self.slots[at].state = State::InFlight { subflow, order, deadline };
+        let is_again = state == State::Due { is_again: true };
+        Some(Transmit { number, subflow, data, length, is_last, is_again })
+    }
+
+    /// The first segment that is due and for which the receiver has room. Where it has none, and
+    /// nothing is in flight that would be acknowledged, one segment goes as a probe from time to
+    /// time: the acknowledgement that announced room may be lost.
+    fn next_due(&mut self, now: Ps) -> Option<u32> {
+        let first = self.unacknowledged().find(|&number| self.is_due(number))?;
+        let room = self.limit.wrapping_sub(self.oldest);
+        if first.wrapping_sub(self.oldest) < room || std::mem::take(&mut self.probes) {
+            return Some(first);
+        }
+        let waits = self
+            .unacknowledged()
+            .any(|number| matches!(self.slots[self.at(number)].state, State::InFlight { .. }));
+        if !waits && self.probe_at.is_none() {
+            self.probe_at = Some(self.deadline(now));
+        }
+        None
+    }
+
+    fn is_due(&self, number: u32) -> bool {
+        matches!(self.slots[self.at(number)].state, State::Due { .. })
+    }
+
+    fn deadline(&self, now: Ps) -> Ps {
+        now + Ps(self.config.timeout.0 << self.doublings)
+    }
+
+    fn choose(&mut self, bytes: u64) -> Option<u16> {
+        let count = self.config.subflows;
+        let turns = (0..count).map(|after| (self.turn + after) % count);
+        let takes = |subflow: &u16| {
+            let Subflow { is_up, in_flight_bytes, .. } = self.subflows[usize::from(*subflow)];
+            let fits = in_flight_bytes + bytes <= self.config.subflow_bytes;
+            is_up && (fits || in_flight_bytes == 0)
+        };
+        let mut able = turns.filter(takes);
+        let chosen = match self.config.spread {
+            Spread::Turns => able.next(),
+            Spread::Least => able.min_by_key(|&at| self.subflows[usize::from(at)].in_flight_bytes),
+        }?;
+        self.turn = (chosen + 1) % count;
+        Some(chosen)
+    }
+
+    /// Takes an acknowledgement. What is then free comes by [`Sender::poll_acked`].
+    ///
+    /// # Errors
+    /// [`AckFault`]; nothing was changed.
+    pub fn on_ack(&mut self, ack: &Acknowledgement) -> Result<(), AckFault> {
+        let (after, sent) =
+            (ack.next.wrapping_sub(self.oldest), self.next.wrapping_sub(self.oldest));
+        if after.cast_signed() < 0 {
+            // An older one was overtaken; all that it says is known.
+            return Ok(());
+        }
+        let later = u64::BITS - ack.later.leading_zeros();
+        if after > sent || (later > 0 && after + later >= sent) {
+            return Err(AckFault { says: ack.next, oldest: self.oldest, newest: self.next });
+        }
+        (0..after).for_each(|_| self.come_oldest());
+        for bit in (0..later).filter(|bit| ack.later >> bit & 1 == 1) {
+            self.come(ack.next.wrapping_add(1 + bit));
+        }
+        if after > 0 {
+            self.doublings = 0;
+        }
+        let limit = ack.next.wrapping_add(ack.room.min(self.config.window));
+        if limit.wrapping_sub(self.limit).cast_signed() > 0 {
+            self.limit = limit;
+            (self.probe_at, self.probes) = (None, false);
+        }
+        self.find_lost();
+        Ok(())
+    }
+
+    fn come_oldest(&mut self) {
+        self.come(self.oldest);
+        self.oldest = self.oldest.wrapping_add(1);
+    }
+
+    fn come(&mut self, number: u32) {
+        let at = self.at(number);
+        let was = std::mem::replace(&mut self.slots[at].state, State::Come);
+        if let State::InFlight { subflow, order, .. } = was {
+            let length = u64::from(self.slots[at].length);
+            let subflow = &mut self.subflows[usize::from(subflow)];
+            subflow.in_flight_bytes -= length;
+            subflow.came = subflow.came.max(order + 1);
+        }
+    }
+
+    /// What a subflow sent well before a segment that has come is lost: its path keeps the order.
+    fn find_lost(&mut self) {
+        for number in self.unacknowledged() {
+            let State::InFlight { subflow, order, .. } = self.slots[self.at(number)].state else {
+                continue;
+            };
+            if order + LATER_BEFORE_LOST < self.subflows[usize::from(subflow)].came {
+                self.make_due(number);
+            }
+        }
+    }
+
+    fn make_due(&mut self, number: u32) {
+        let at = self.at(number);
+        let State::InFlight { subflow, .. } = self.slots[at].state else { return };
+        let length = u64::from(self.slots[at].length);
+        self.subflows[usize::from(subflow)].in_flight_bytes -= length;
+        self.slots[at].state = State::Due { is_again: true };
+    }
+
+    /// Data of an acknowledged segment, in order: the sender's reference may be given up.
+    pub fn poll_acked(&mut self) -> Option<(u32, FabricAddress)> {
+        if self.kept == self.oldest {
+            return None;
+        }
+        let number = self.kept;
+        self.kept = number.wrapping_add(1);
+        Some((number, self.slots[self.at(number)].data))
+    }
+
+    /// A subflow's NIC is gone: what it carried is sent again by the others, and it gets no more.
+    ///
+    /// # Panics
+    /// If the stream has no such subflow.
+    pub fn lose_path(&mut self, subflow: u16) {
+        self.subflows[usize::from(subflow)].is_up = false;
+        for number in self.unacknowledged() {
+            let state = self.slots[self.at(number)].state;
+            if matches!(state, State::InFlight { subflow: on, .. } if on == subflow) {
+                self.make_due(number);
+            }
+        }
+    }
+
+    /// A subflow's NIC is back.
+    ///
+    /// # Panics
+    /// If the stream has no such subflow.
+    pub fn restore_path(&mut self, subflow: u16) {
+        self.subflows[usize::from(subflow)].is_up = true;
+    }
+
+    /// Makes all segments due whose time is over. The timeout doubles until one is acknowledged.
+    pub fn on_timer(&mut self, now: Ps) {
+        let mut any = self.probe_at.take_if(|at| *at <= now).is_some();
+        self.probes |= any;
+        for number in self.unacknowledged() {
+            let state = self.slots[self.at(number)].state;
+            if matches!(state, State::InFlight { deadline, .. } if deadline <= now) {
+                self.make_due(number);
+                any = true;
+            }
+        }
+        if any {
+            self.doublings = (self.doublings + 1).min(DOUBLINGS_MAX);
+        }
+    }
+
+    /// When [`Sender::on_timer`] is to be called next.
+    #[must_use]
+    pub fn next_wake(&self) -> Option<Ps> {
+        let deadlines =
+            self.unacknowledged().filter_map(|number| match self.slots[self.at(number)].state {
+                State::InFlight { deadline, .. } => Some(deadline),
+                State::Due { .. } | State::Come => None,
+            });
+        deadlines.chain(self.probe_at).min()
+    }
+
+    /// True if all that was pushed is acknowledged.
+    #[must_use]
+    pub fn is_idle(&self) -> bool {
+        self.oldest == self.next
+    }
+
+    /// Bytes in flight on a subflow.
+    ///
+    /// # Panics
+    /// If the stream has no such subflow.
+    #[must_use]
+    pub fn in_flight(&self, subflow: u16) -> u64 {
+        self.subflows[usize::from(subflow)].in_flight_bytes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ethermem_wire::dfabric::Identity;
+
+    fn sender(spread: Spread) -> Sender {
+        let timeout = Ps(100);
+        let config = SenderConfig { window: 8, subflows: 2, subflow_bytes: 30, spread, timeout };
+        let mut sender = Sender::new(config, 0).unwrap();
+        for _ in 0..8 {
+            sender.push(FabricAddress::default(), 10, false).unwrap();
+        }
+        sender
+    }
+
+    fn sent(sender: &mut Sender, now: u64) -> Vec<(u32, u16)> {
+        let all = std::iter::from_fn(|| sender.poll_transmit(Ps(now)));
+        all.map(|one| (one.number, one.subflow)).collect()
+    }
+
+    fn ack(next: u32, later: u64) -> Acknowledgement {
+        let (destination, source) = (Identity(1), Identity(2));
+        Acknowledgement { destination, source, stream: 0, subflow: 0, next, room: 8, later }
+    }
+
+    #[test]
+    fn subflows_take_turns_within_their_limits() {
+        let mut sender = sender(Spread::Turns);
+        let first = [(0, 0), (1, 1), (2, 0), (3, 1), (4, 0), (5, 1)];
+        assert_eq!(sent(&mut sender, 0), first);
+        assert_eq!((sender.in_flight(0), sender.in_flight(1)), (30, 30));
+        // Segments 0, 2 and 4 have come: subflow 0 is empty and takes the rest.
+        sender.on_ack(&ack(1, 0b101)).unwrap();
+        assert_eq!(sent(&mut sender, 0), [(6, 0), (7, 0)]);
+        assert_eq!(sender.poll_acked(), Some((0, FabricAddress::default())));
+        assert_eq!(sender.poll_acked(), None);
+        let wrong = AckFault { says: 9, oldest: 1, newest: 8 };
+        assert_eq!(sender.on_ack(&ack(9, 0)), Err(wrong));
+        assert!(sender.on_ack(&ack(7, 1)).is_err(), "segment 8 was not sent");
+        sender.on_ack(&ack(8, 0)).unwrap();
+        assert!(sender.is_idle() && sender.next_wake().is_none());
+    }
+
+    #[test]
+    fn a_lost_path_gives_its_segments_to_the_other_one() {
+        let mut sender = sender(Spread::Least);
+        assert_eq!(sent(&mut sender, 0).len(), 6);
+        sender.lose_path(1);
+        assert_eq!(sent(&mut sender, 0), []);
+        sender.on_ack(&ack(1, 0b1010)).unwrap();
+        // Bits 1 and 3 are segments 3 and 5, which had come before the path was lost. Segments 2 and
+        // 4 are in flight on subflow 0.
+        assert_eq!(sender.in_flight(0), 20);
+        assert_eq!(sent(&mut sender, 0), [(1, 0)]);
+        sender.restore_path(1);
+        assert_eq!(sent(&mut sender, 0), [(6, 1), (7, 1)]);
+    }
+
+    #[test]
+    fn a_segment_is_sent_again_after_the_timeout_which_doubles() {
+        let mut sender = sender(Spread::Turns);
+        assert_eq!(sent(&mut sender, 0).len(), 6);
+        assert_eq!(sender.next_wake(), Some(Ps(100)));
+        sender.on_timer(Ps(99));
+        assert_eq!(sent(&mut sender, 99), []);
+        sender.on_timer(Ps(100));
+        assert_eq!(sent(&mut sender, 100).len(), 6);
+        assert_eq!(sender.next_wake(), Some(Ps(300)));
+    }
+
+    #[test]
+    fn later_segments_of_the_same_subflow_show_a_loss_and_of_another_do_not() {
+        let config = SenderConfig {
+            window: 16,
+            subflows: 2,
+            subflow_bytes: 1000,
+            spread: Spread::Turns,
+            timeout: Ps(100),
+        };
+        let mut sender = Sender::new(config, 0).unwrap();
+        for _ in 0..12 {
+            sender.push(FabricAddress::default(), 10, false).unwrap();
+        }
+        assert_eq!(sent(&mut sender, 0).len(), 12);
+        // All of subflow 1 came; none of subflow 0 is lost by that. Bits 0, 2, ..: 1, 3, 5, 7, 9.
+        sender.on_ack(&ack(0, 0b1_0101_0101)).unwrap();
+        assert_eq!(sent(&mut sender, 0), []);
+        // Segment 8 is the fifth of subflow 0: 0 is four before it, 2 is three before it.
+        sender.on_ack(&ack(0, 1 << 7)).unwrap();
+        assert_eq!(sent(&mut sender, 0), [(0, 0), (2, 1)]);
+    }
+}
