@@ -31,6 +31,8 @@ PROOFS = {
     "em_cxl_cache_tags_proof": ("prove", 20, "abc pdr"),
     "em_cxl_control_proof": ("prove", 3, "smtbmc yices"),
     "em_cxl_bucket_proof": ("prove", 3, "smtbmc yices"),
+    "em_cxl_responder_proof": ("prove", 3, "smtbmc yices"),
+    "em_cxl_requester_proof": ("prove", 3, "smtbmc yices"),
 }
 
 

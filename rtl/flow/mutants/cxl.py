@@ -81,4 +81,40 @@ MUTANTS = [
         ".rate_i(state_o.target),",
         [bench("em_cxl_rate")],
     ),
+    (
+        "cxl/em_cxl_responder.sv",
+        "kept_q[place_t'(next_q)] && next_q - to_answer_q < Size;",
+        "kept_q[place_t'(next_q)];",
+        [bench("em_cxl_responder"), proof("em_cxl_responder")],
+    ),
+    (
+        "cxl/em_cxl_responder.sv",
+        "if (request_sequence_i - to_answer_d < Size) begin",
+        "if (request_sequence_i - to_answer_d <= Size) begin",
+        [bench("em_cxl_responder"), proof("em_cxl_responder")],
+    ),
+    (
+        "cxl/em_cxl_responder.sv",
+        ".write_i        (arrives && takes),",
+        ".write_i        (arrives),",
+        [bench("em_cxl_responder"), proof("em_cxl_responder")],
+    ),
+    (
+        "cxl/em_cxl_requester.sv",
+        "walk_d  = (response_sequence_i == acked_q) ? WalkNone : WalkForward;",
+        "walk_d  = WalkNone;",
+        [bench("em_cxl_requester")],
+    ),
+    (
+        "cxl/em_cxl_requester.sv",
+        "&& unsent_q - oldest_q < sequence_t'(Window);",
+        "&& unsent_q - oldest_q <= sequence_t'(Window);",
+        [bench("em_cxl_requester"), proof("em_cxl_requester")],
+    ),
+    (
+        "cxl/em_cxl_requester.sv",
+        "stores                                   = 1'b1;",
+        "stores                                   = response_sequence_i != oldest_q;",
+        [bench("em_cxl_requester"), proof("em_cxl_requester")],
+    ),
 ]
