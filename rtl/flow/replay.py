@@ -39,12 +39,12 @@ def included(source, known=()):
     return found
 
 
-def model(example):
-    """What runs an example of crates/edm, which writes a trace of the Rust model."""
+def model(example, crate="ethermem-edm"):
+    """What runs an example of a crate, which writes a trace of the Rust model."""
     cargo = os.environ.get("CARGO", "cargo")
     if shutil.which(cargo) is None:
         raise tools.ToolMissingError("cargo is not on the path")
-    return [cargo, "run", "--quiet", "--locked", "-p", "ethermem-edm", "--example", example]
+    return [cargo, "run", "--quiet", "--locked", "-p", crate, "--example", example]
 
 
 def replayed(program, stdin, *arguments):
@@ -54,12 +54,12 @@ def replayed(program, stdin, *arguments):
     return done.stdout.strip(), done.returncode
 
 
-def replay_model(program, example, wanted, *arguments):
+def replay_model(program, example, wanted, *arguments, crate="ethermem-edm"):
     """Replays what the Rust model does when asked for `wanted`."""
     pipe = subprocess.PIPE
     # A mutant of rtl/ is compared with the model where that is.
     root = os.environ.get("MODEL_ROOT", tools.ROOT)
-    with subprocess.Popen(model(example), cwd=root, stdin=pipe, stdout=pipe) as source:
+    with subprocess.Popen(model(example, crate), cwd=root, stdin=pipe, stdout=pipe) as source:
         source.stdin.write(" ".join(str(word) for word in wanted).encode() + b"\n")
         source.stdin.close()
         said, code = replayed(program, source.stdout, *arguments)

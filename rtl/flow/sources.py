@@ -17,6 +17,7 @@ PACKAGES = [
     "host/em_host_ports_pkg.sv",
     "switch/em_switch_pkg.sv",
     "switch/em_l2_pkg.sv",
+    "cxl/em_cxl_pkg.sv",
 ]
 COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 

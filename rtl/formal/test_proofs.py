@@ -27,6 +27,12 @@ PROOFS = {
     "em_sched_log_proof": ("prove", 2, "smtbmc yices"),
     "em_sched_sum_proof": ("prove", 2, "smtbmc yices"),
     "em_link_registers_proof": ("bmc", 6, "smtbmc yices"),
+    "em_cxl_cache_set_proof": ("bmc", 2, "smtbmc yices"),
+    "em_cxl_cache_tags_proof": ("prove", 20, "abc pdr"),
+    "em_cxl_control_proof": ("prove", 3, "smtbmc yices"),
+    "em_cxl_bucket_proof": ("prove", 3, "smtbmc yices"),
+    "em_cxl_responder_proof": ("prove", 3, "smtbmc yices"),
+    "em_cxl_requester_proof": ("prove", 3, "smtbmc yices"),
 }
 
 
