@@ -8,6 +8,7 @@ use ethermem_sim::Kind;
 use ethermem_sim::engine::{Alone, Fabric};
 use ethermem_sim::fabrics::dctcp::Dctcp;
 use ethermem_sim::fabrics::fastpass::Fastpass;
+use ethermem_sim::fabrics::homa::Homa;
 use ethermem_sim::fabrics::pfabric::Pfabric;
 use ethermem_sim::fabrics::phost::Phost;
 use ethermem_sim::fabrics::raw_ethernet::RawEthernet;
@@ -192,6 +193,18 @@ fn pfabric_repeats_what_was_dropped_and_hardly_anything_else() {
     assert!(counts.timeouts < 1_500, "{counts:?}");
     // A timeout repeats a window, of which some packets had come.
     assert!(counts.retransmitted < 2 * counts.dropped, "{counts:?}");
+}
+
+#[test]
+fn homa_repeats_what_was_dropped_and_hardly_anything_else() {
+    // Messages of 20 MB keep a link busy for longer than the timeout: packets of low priority wait
+    // for them, and are not lost.
+    for buffer_bytes in [2_000_000, 500_000] {
+        let keys = format!("[fabric.homa]\nbuffer_bytes = {buffer_bytes}");
+        let (_, counts) = web_search_slowdown::<Homa, Homa>(STORED, &keys);
+        let counts = counts.expect("packets");
+        assert!(counts.retransmitted <= counts.dropped, "{buffer_bytes} B: {counts:?}");
+    }
 }
 
 #[test]

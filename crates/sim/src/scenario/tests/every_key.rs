@@ -145,6 +145,7 @@ const EVERY_KEY: &str = r#"
         unscheduled_bytes = 9700
         overcommitment = 5
         resend_us = 2000
+        incast_requests = 12
         first_choice_messages = 3
         choice_messages = 7
         [fabric.phost]
@@ -321,6 +322,7 @@ fn homa_of_every_key() -> HomaConfig {
         unscheduled: Some(Bytes(9_700)),
         overcommitment: Some(5),
         resend: Ps::from_ns(2_000_000),
+        incast_requests: Some(12),
         first_choice_messages: 3,
         choice_messages: 7,
     }
