@@ -6,7 +6,7 @@ use ethermem_engine::keys::{Table, as_integer, delay_ns};
 use ethermem_units::Ps;
 use ethermem_workload::InputError;
 
-use super::{Flit, Sharing};
+use super::{Flit, Queues, Sharing};
 
 /// Parameters of `fabric.kind = "cxl"`.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -16,6 +16,8 @@ pub struct CxlConfig {
     /// The buffer entries at either end of a link; an entry holds a line with its header, or
     /// requests.
     pub sharing: Sharing,
+    /// The order in which a switch forwards entries.
+    pub queues: Queues,
     /// Number of requests of a message that share an entry: at most the four of a flit of 68 B.
     pub requests_each: u32,
     /// Time through the switch, including its two ports.
@@ -35,6 +37,7 @@ impl Default for CxlConfig {
                 write_entries: 64,
                 response_entries: 64,
             },
+            queues: Queues::PerPort,
             requests_each: 4,
             switch: Ps::from_ns(70),
             port: Ps::from_ns(25),
@@ -56,6 +59,10 @@ impl Parameters for CxlConfig {
         let config = CxlConfig {
             flit: flit.unwrap_or(default.flit),
             sharing: sharing(table)?,
+            queues: table.choice(
+                "queues",
+                &[("per-port", Queues::PerPort), ("per-output", Queues::PerOutput)],
+            )?,
             requests_each: table.integer(
                 "requests_per_entry",
                 default.requests_each.into(),

@@ -142,10 +142,11 @@ impl Credits {
         taken
     }
 
-    /// Sends a credit back, to arrive at `at`.
+    /// Sends a credit back, to arrive at `at`. Entries that leave through several outputs return
+    /// theirs out of order.
     pub(super) fn give(&mut self, at: Ps) {
-        assert!(self.returning.back().is_none_or(|&last| last <= at), "a credit overtook another");
-        self.returning.push_back(at);
+        let behind = self.returning.partition_point(|&other| other <= at);
+        self.returning.insert(behind, at);
         assert!(self.owned() <= self.size, "{} credits of {}", self.owned(), self.size);
     }
 

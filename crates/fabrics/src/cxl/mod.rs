@@ -5,7 +5,7 @@
 //! messages. A link's sender has a credit for each entry of the buffer at its end; all destinations
 //! share the credits. The switch keeps the entries from a port in one queue, or in one queue per
 //! class of messages with its own credits. The first entry waits for its egress's turn and for a
-//! credit, and all entries behind it wait too, wherever they go.
+//! credit, and all entries behind it wait too, wherever they go, unless each output has a queue.
 
 mod config;
 mod link;
@@ -20,8 +20,8 @@ use ethermem_workload::{Kind, LinkBlocks, Message, NodeIndex};
 
 pub use link::Flit;
 use link::{Credits, Line, SLOT_BYTES};
-pub use port::Sharing;
 use port::{Egress, Ingress};
+pub use port::{Place, Queues, Sharing};
 use transaction::{Entry, Flow, LINE_BYTES, LINE_SLOTS};
 
 pub use config::CxlConfig;
@@ -34,9 +34,9 @@ pub enum Event {
     /// A node's transmitter has a credit.
     Credit(NodeIndex),
     /// The first entry of a port's buffer, or of a class's part of it, can be forwarded.
-    First(NodeIndex, u8),
-    /// An entry of a port and class has left through an egress, which can take the next one.
-    Left(NodeIndex, u8, NodeIndex),
+    First(Place),
+    /// An entry of a queue has left through an egress, which can take the next one.
+    Left(Place, NodeIndex),
     /// An egress has a credit.
     Downlink(NodeIndex),
     /// Requests for this many lines have passed their memory and its port.
@@ -115,27 +115,25 @@ impl Cxl {
         port.busy = true;
         sim.at(sent.next, Event::Uplink(node));
         let channel = &mut port.channels[usize::from(at)];
-        channel.buffer.push_back((sent.end + ready, entry));
-        let (kept, size) = (channel.buffer.len(), channel.credits.size());
-        assert!(kept <= size as usize, "the buffer of port {node} overflows");
-        if !channel.forwarding {
-            channel.forwarding = true;
-            sim.at(sent.end + ready, Event::First(node, at));
+        let (queue, first) = channel.buffer(self.config.queues, sent.end + ready, entry);
+        if first {
+            sim.at(sent.end + ready, Event::First(Place { port: node, channel: at, queue }));
         }
     }
 
-    /// Queues the first entry of a channel's buffer at its egress, if it can be forwarded.
-    fn wait(&mut self, sim: &mut Sim<Event>, port: NodeIndex, at: u8) {
-        let channel = &mut self.ingress[usize::from(port)].channels[usize::from(at)];
-        let Some(&(ready, entry)) = channel.buffer.front() else {
-            channel.forwarding = false;
+    /// Puts the first entry of a queue at its egress, if it can be forwarded.
+    fn wait(&mut self, sim: &mut Sim<Event>, place: Place) {
+        let port = &mut self.ingress[usize::from(place.port)];
+        let queue = port.channels[usize::from(place.channel)].queue(place.queue);
+        let Some(&(ready, entry)) = queue.entries.front() else {
+            queue.forwarding = false;
             return;
         };
         if ready > sim.now() {
-            sim.at(ready, Event::First(port, at));
+            sim.at(ready, Event::First(place));
             return;
         }
-        self.egress[usize::from(entry.to)].waiting.push_back((port, at));
+        self.egress[usize::from(entry.to)].waiting.push_back(place);
         self.downlink(sim, entry.to);
     }
 
@@ -146,26 +144,27 @@ impl Cxl {
         if egress.busy || egress.waiting.is_empty() {
             return;
         }
-        let Some((port, at)) = egress.take(now) else {
+        let Some(place) = egress.take(now) else {
             // All its entries are on their way through: a node takes every arrival.
             let next = egress.next_credit().expect("a node's entries come free by themselves");
             look(sim, &mut egress.look, next, Event::Downlink(node));
             return;
         };
-        let ingress = &mut self.ingress[usize::from(port)];
-        let channel = &mut ingress.channels[usize::from(at)];
-        let (_, entry) = channel.buffer.pop_front().expect("its first entry waits");
+        let at = usize::from(place.channel);
+        let ingress = &mut self.ingress[usize::from(place.port)];
+        let channel = &mut ingress.channels[at];
+        let entry = channel.forward(place.queue);
         let sent = egress.line.send(now, entry.slots.into());
         egress.line.data_slots += u64::from(entry.data_slots);
         egress.busy = true;
-        sim.at(sent.next, Event::Left(port, at, node));
+        sim.at(sent.next, Event::Left(place, node));
         let credit = self.config.credit_return + self.propagation;
         let arrived = sent.end + self.propagation + self.config.port;
-        egress.credits[usize::from(at)].give(arrived + credit);
+        egress.credits[at].give(arrived + credit);
         channel.credits.give(sent.end + credit);
         if !ingress.busy && !channel.turns.is_empty() {
             // The port had no credit, and none on the way.
-            look(sim, &mut ingress.look, sent.end + credit, Event::Credit(port));
+            look(sim, &mut ingress.look, sent.end + credit, Event::Credit(place.port));
         }
         if self.arrive(sim, entry, arrived) {
             sim.at(arrived + credit, Event::Returned);
@@ -271,10 +270,10 @@ impl Fabric for Cxl {
                 looked(&mut self.ingress[usize::from(node)].look, sim.now());
                 self.uplink(sim, node);
             }
-            Event::First(port, channel) => self.wait(sim, port, channel),
-            Event::Left(port, channel, node) => {
+            Event::First(place) => self.wait(sim, place),
+            Event::Left(place, node) => {
                 self.egress[usize::from(node)].busy = false;
-                self.wait(sim, port, channel);
+                self.wait(sim, place);
                 self.downlink(sim, node);
             }
             Event::Downlink(node) => {
@@ -306,7 +305,7 @@ impl Fabric for Cxl {
         if !channels().all(|of| of.credits.all_back()) || !egress.all(Credits::all_back) {
             return Err(Violation("a credit did not come back".to_owned()));
         }
-        let holds = |port: &Ingress| port.channels.iter().any(|of| !of.buffer.is_empty());
+        let holds = |port: &Ingress| port.channels.iter().any(|of| !of.is_empty());
         if let Some(port) = self.ingress.iter().position(holds) {
             return Err(Violation(format!("port {port} still holds an entry")));
         }

@@ -48,17 +48,85 @@ impl Sharing {
     }
 }
 
-/// A queue with credits of its own, at a node and in the switch's buffer for it.
+/// The order in which a switch forwards the entries of a port and class.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Queues {
+    /// One queue: its first entry blocks the others.
+    #[default]
+    PerPort,
+    /// A virtual queue for each output: entries wait for those with the same destination alone. An
+    /// input feeds several outputs at once.
+    PerOutput,
+}
+
+impl Queues {
+    /// The queue of entries to a node.
+    fn of(self, to: NodeIndex) -> NodeIndex {
+        match self {
+            Queues::PerPort => 0,
+            Queues::PerOutput => to,
+        }
+    }
+}
+
+/// A queue of a port's buffer in the switch: the port, its class of messages, and the queue's own
+/// number, which is its output's if there is one for each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    pub(super) port: NodeIndex,
+    pub(super) channel: u8,
+    pub(super) queue: NodeIndex,
+}
+
+/// Entries in order.
+#[derive(Default)]
+pub(super) struct Queue {
+    /// The buffered entries with the time from which the switch can forward them.
+    pub(super) entries: VecDeque<(Ps, Entry)>,
+    /// True while the first entry is on its way to its egress, waits there, or an entry is leaving.
+    pub(super) forwarding: bool,
+}
+
+/// A class of messages with credits of its own, at a node and in the switch's buffer for it.
 pub(super) struct Channel {
     /// The waiting turns with their arrival numbers. Of the channels with a credit, the one that
     /// waits longest is next.
     pub(super) turns: VecDeque<(u64, Turn)>,
     pub(super) credits: Credits,
-    /// The buffered entries with the time from which the switch can forward them: the first one
-    /// blocks the others.
-    pub(super) buffer: VecDeque<(Ps, Entry)>,
-    /// True while the first entry is on its way to its egress, waits there, or an entry is leaving.
-    pub(super) forwarding: bool,
+    queues: Vec<Queue>,
+    /// Number of entries in all of them.
+    kept: usize,
+}
+
+impl Channel {
+    pub(super) fn queue(&mut self, at: NodeIndex) -> &mut Queue {
+        &mut self.queues[usize::from(at)]
+    }
+
+    /// Buffers an entry, which can be forwarded from `ready` on. Returns the number of its queue, and
+    /// whether nothing of it is being forwarded; now it is.
+    pub(super) fn buffer(&mut self, of: Queues, ready: Ps, entry: Entry) -> (NodeIndex, bool) {
+        self.kept += 1;
+        assert!(self.kept <= self.credits.size() as usize, "the buffer of a port overflows");
+        let at = of.of(entry.to);
+        if usize::from(at) >= self.queues.len() {
+            self.queues.resize_with(usize::from(at) + 1, Queue::default);
+        }
+        let queue = self.queue(at);
+        queue.entries.push_back((ready, entry));
+        (at, !std::mem::replace(&mut queue.forwarding, true))
+    }
+
+    /// Removes the first entry of a queue.
+    pub(super) fn forward(&mut self, at: NodeIndex) -> Entry {
+        self.kept -= 1;
+        self.queue(at).entries.pop_front().expect("its first entry waits").1
+    }
+
+    /// True if no entry is buffered.
+    pub(super) fn is_empty(&self) -> bool {
+        self.kept == 0
+    }
 }
 
 /// A node's transmitter, and the switch's buffer at its end.
@@ -78,8 +146,8 @@ impl Ingress {
         let channel = |entries| Channel {
             turns: VecDeque::new(),
             credits: Credits::new(entries),
-            buffer: VecDeque::new(),
-            forwarding: false,
+            queues: vec![Queue::default()],
+            kept: 0,
         };
         let channels = config.sharing.channels().into_iter().map(channel).collect();
         Ingress { channels, line, turns: 0, busy: false, look: None }
@@ -110,8 +178,8 @@ impl Ingress {
 
 /// A switch's transmitter to a node.
 pub(super) struct Egress {
-    /// Ports and channels whose first entry goes here, in turn.
-    pub(super) waiting: VecDeque<(NodeIndex, u8)>,
+    /// Queues whose first entry goes here, in turn.
+    pub(super) waiting: VecDeque<Place>,
     pub(super) line: Line,
     /// The credits for the node's buffer, by channel.
     pub(super) credits: Vec<Credits>,
@@ -127,16 +195,16 @@ impl Egress {
     }
 
     /// Takes the first waiting entry that has a credit, and the credit.
-    pub(super) fn take(&mut self, now: Ps) -> Option<(NodeIndex, u8)> {
+    pub(super) fn take(&mut self, now: Ps) -> Option<Place> {
         let credits = &mut self.credits;
-        let has = |&(_, channel): &(NodeIndex, u8)| credits[usize::from(channel)].take(now);
+        let has = |place: &Place| credits[usize::from(place.channel)].take(now);
         let at = self.waiting.iter().position(has)?;
         self.waiting.remove(at)
     }
 
     /// The arrival time of the next credit for which an entry waits.
     pub(super) fn next_credit(&self) -> Option<Ps> {
-        let of = |&(_, channel): &(NodeIndex, u8)| self.credits[usize::from(channel)].next();
+        let of = |place: &Place| self.credits[usize::from(place.channel)].next();
         self.waiting.iter().filter_map(of).min()
     }
 }

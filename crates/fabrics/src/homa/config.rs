@@ -25,6 +25,9 @@ pub struct HomaConfig {
     pub overcommitment: Option<u32>,
     /// Silence after which a packet is considered lost.
     pub resend: Ps,
+    /// Number of a client's own requests without a response above which a response sends a single
+    /// packet without a grant; `None` for as many RTTbytes as fit the buffer of a port.
+    pub incast_requests: Option<u32>,
     /// Number of messages after which a receiver chooses priorities for the first time; each later
     /// choice follows twice as many.
     pub first_choice_messages: u32,
@@ -43,6 +46,7 @@ impl Default for HomaConfig {
             unscheduled: None,
             overcommitment: None,
             resend: Ps::from_ns(1_000_000),
+            incast_requests: None,
             first_choice_messages: 16,
             choice_messages: 1_024,
         }
@@ -81,6 +85,12 @@ impl Parameters for HomaConfig {
             overcommitment: count("overcommitment", "one a scheduled priority", (1, 512))?
                 .map(|count| count as u32),
             resend: timeout_us(table, "resend_us", default.resend)?,
+            incast_requests: count(
+                "incast_requests",
+                "what fits the buffer of a port",
+                (0, 1_000_000),
+            )?
+            .map(|count| count as u32),
             first_choice_messages: choice("first_choice_messages", default.first_choice_messages)?,
             choice_messages: choice("choice_messages", default.choice_messages)?,
         };

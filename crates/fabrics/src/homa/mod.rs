@@ -2,6 +2,7 @@
 //! remaining packets, and choose the priorities of everything they receive (SIGCOMM 2018).
 
 mod config;
+mod downlink;
 mod priorities;
 mod receiver;
 mod sender;
@@ -17,6 +18,7 @@ use ethermem_workload::{Kind, NodeIndex};
 
 pub use config::HomaConfig;
 
+use downlink::Downlink;
 use priorities::Priorities;
 use receiver::Receiver;
 use sender::Sender;
@@ -39,6 +41,11 @@ struct Rules {
     unscheduled: u32,
     overcommitment: Option<u32>,
     resend: Ps,
+    /// Number of a client's open requests above which their responses send a single packet without
+    /// a grant (section 3.6).
+    incast_requests: u32,
+    packet_time: Ps,
+    round_trip: Ps,
     /// Data bytes after which a message alone proceeds at a steady pace.
     ramp: Bytes,
 }
@@ -55,6 +62,10 @@ pub struct Hosts {
     /// The messages that are granted now; reused to avoid reallocation.
     active: Vec<(Rank, FlowId)>,
     priorities: Vec<Priorities>,
+    /// By client: number of requests without a whole response.
+    requests: Vec<u32>,
+    /// By receiver: when its link was last idle.
+    downlinks: Vec<Downlink>,
     messages_started: u64,
 }
 
@@ -65,6 +76,8 @@ pub struct Ends {
     order: u64,
     /// True if it answers a request.
     response: bool,
+    /// True for a request beyond the client's limit.
+    beyond_limit: bool,
     sender: Sender,
     receiver: Receiver,
     deadlines: Deadlines,
@@ -99,6 +112,14 @@ impl Hosts {
         net.send(flow, Outgoing { from, data_bytes: 0, rank: CONTROL_RANK, header });
     }
 
+    /// Number of packets that a message sends without a grant. The response to a request beyond its
+    /// client's limit sends one.
+    fn unscheduled_of(&self, net: &Net<'_, Hosts>, id: FlowId) -> u32 {
+        let flow = net.flow(id);
+        let limited = flow.is_response() && net.flow(flow.request).state.beyond_limit;
+        flow.packets.min(if limited { 1 } else { self.rules.unscheduled })
+    }
+
     /// Sets the time at which an end of a message must be checked.
     fn arm(net: &mut Net<'_, Hosts>, flow: FlowId, end: End, at: Ps) {
         let deadline = net.flow_mut(flow).state.deadlines.set(end, at);
@@ -121,6 +142,7 @@ impl Transport for Hosts {
         let steady = if unscheduled < path.packets { u32::MAX } else { 2 * unscheduled };
         let nodes = usize::from(layout.nodes());
         let priorities = Priorities::new(own);
+        let fits = own.buffer.0 / path.line_bytes;
         Hosts {
             rules: Rules {
                 buffer_bytes: own.buffer.0,
@@ -129,6 +151,9 @@ impl Transport for Hosts {
                 unscheduled,
                 overcommitment: own.overcommitment,
                 resend: own.resend,
+                incast_requests: own.incast_requests.unwrap_or(fits.max(1) as u32),
+                packet_time: path.packet_time,
+                round_trip: path.round_trip,
                 ramp: Bytes(u64::from(steady) * payload),
             },
             senders: Turns::new(End::Source, layout.nodes()),
@@ -136,6 +161,8 @@ impl Transport for Hosts {
             outstanding: vec![0; nodes],
             active: Vec::new(),
             priorities: vec![priorities; nodes],
+            requests: vec![0; nodes],
+            downlinks: vec![Downlink::default(); nodes],
             messages_started: 0,
         }
     }
@@ -155,9 +182,9 @@ impl Transport for Hosts {
 
     fn start(&mut self, net: &mut Net<'_, Hosts>, id: FlowId) {
         let now = net.now();
+        let unscheduled = self.unscheduled_of(net, id);
         let flow = net.flow_mut(id);
         let (node, purpose) = (flow.source, flow.purpose);
-        let unscheduled = flow.packets.min(self.rules.unscheduled);
         let rank = self.priorities[usize::from(flow.destination)].unscheduled(flow.bytes);
         flow.state.order = self.messages_started;
         flow.state.response = flow.is_response();
@@ -169,6 +196,9 @@ impl Transport for Hosts {
             self.enlist(net, id);
             self.transmit(net, node);
         } else {
+            let open = &mut self.requests[usize::from(node)];
+            *open += 1;
+            net.flow_mut(id).state.beyond_limit = *open > self.rules.incast_requests;
             Self::request(net, id);
         }
         Self::arm(net, id, End::Source, now + self.rules.resend);
@@ -176,6 +206,7 @@ impl Transport for Hosts {
 
     fn on_packet(&mut self, net: &mut Net<'_, Hosts>, packet: &Packet<Header>) {
         let id = packet.flow;
+        self.downlinks[usize::from(packet.destination)].arrive(net.now(), self.rules.packet_time);
         match packet.header {
             Header::Data(position) => self.on_data(net, id, position),
             Header::Grant(end, rank) => self.on_grant(net, id, end, rank),

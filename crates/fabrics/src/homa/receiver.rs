@@ -12,6 +12,8 @@ pub(super) struct Receiver {
     packets: u32,
     received: Received,
     known: bool,
+    /// Number of packets that needed no grant.
+    unscheduled: u32,
     /// All packets before this one may be sent.
     granted: u32,
     /// The rank with which the message waits for grants.
@@ -24,7 +26,8 @@ impl Receiver {
     pub(super) fn reset(&mut self, packets: u32, unscheduled: u32) {
         let mut received = std::mem::take(&mut self.received);
         received.reset(packets);
-        *self = Receiver { packets, received, granted: unscheduled, ..Receiver::default() };
+        let granted = unscheduled;
+        *self = Receiver { packets, received, unscheduled, granted, ..Receiver::default() };
     }
 
     fn done(&self) -> bool {
@@ -122,7 +125,7 @@ impl Hosts {
                 Self::arm(net, id, End::Destination, now + self.rules.resend);
             }
         }
-        let scheduled = position >= self.rules.unscheduled;
+        let scheduled = position >= net.flow(id).state.receiver.unscheduled;
         self.outstanding[usize::from(node)] -= u32::from(scheduled);
         let before = net.flow_mut(id).state.receiver.ranked.take();
         if let Some(before) = before {
@@ -144,6 +147,7 @@ impl Hosts {
     fn complete(&mut self, net: &mut Net<'_, Hosts>, id: FlowId) {
         let flow = net.flow(id);
         let (purpose, response) = (flow.purpose, flow.state.response);
+        self.requests[usize::from(flow.destination)] -= u32::from(response);
         net.deliver(id);
         match purpose {
             // The answering end forgets what it has sent, and is not told of its arrival.
@@ -155,10 +159,14 @@ impl Hosts {
 
     /// Handles a query of a sender that has received nothing for long.
     pub(super) fn on_ask(&mut self, net: &mut Net<'_, Hosts>, id: FlowId) {
-        let receiver = &net.flow(id).state.receiver;
+        let now = net.now();
+        let flow = net.flow(id);
+        let (receiver, node) = (&flow.state.receiver, flow.destination);
+        // The sender has waited as long. What it sent first may be behind more urgent packets.
+        let since = Ps(now.0.saturating_sub(self.rules.resend.0));
         let header = if receiver.done() {
             Header::Response
-        } else if receiver.known {
+        } else if receiver.known || !self.was_idle(now, node, since) {
             Header::Busy
         } else {
             Header::Resend(0, receiver.granted)
@@ -171,16 +179,24 @@ impl Hosts {
         net.flow_mut(id).state.receiver.active = now;
     }
 
-    /// Handles the timeout of a receiver: granted packets that did not arrive are requested again.
+    /// True if a node's link was idle at `since` or later: all that switches had for it then has
+    /// arrived. Otherwise packets may still wait behind more urgent ones.
+    fn was_idle(&self, now: Ps, node: NodeIndex, since: Ps) -> bool {
+        self.downlinks[usize::from(node)].last_idle(now, self.rules.packet_time) >= since
+    }
+
+    /// Handles the timeout of a receiver: granted packets that are lost are requested again.
     pub(super) fn ask_again(&mut self, net: &mut Net<'_, Hosts>, id: FlowId) {
         let (now, resend) = (net.now(), self.rules.resend);
-        let receiver = &mut net.flow_mut(id).state.receiver;
+        let flow = net.flow(id);
+        let (receiver, node) = (&flow.state.receiver, flow.destination);
         if receiver.done() {
             return;
         }
         let quiet = receiver.active + resend;
         let (from, end) = receiver.missing();
-        let silent = end > from && now >= quiet;
+        let come = self.was_idle(now, node, receiver.active + self.rules.round_trip);
+        let silent = end > from && now >= quiet && come;
         Self::arm(net, id, End::Destination, if now < quiet { quiet } else { now + resend });
         if silent {
             net.count_again(0, 1);

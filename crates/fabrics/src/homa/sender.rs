@@ -24,6 +24,8 @@ pub(super) struct Sender {
     enlisted: Option<Rank>,
     /// The time at which it was last sent or heard of.
     active: Ps,
+    /// The time at which a packet of it was last sent.
+    sent: Ps,
     /// True if no work is left.
     done: bool,
 }
@@ -87,7 +89,7 @@ impl Hosts {
                 self.senders.remove(node, rank, id);
             }
             let Some((position, rank, again)) = sender.take() else { continue };
-            sender.active = now;
+            (sender.active, sender.sent) = (now, now);
             self.enlist(net, id);
             net.count_again(u64::from(again), 0);
             let data_bytes = net.data_bytes(id, position);
@@ -115,9 +117,9 @@ impl Hosts {
     }
 
     /// Handles a request for missing packets. The receiver must wait for packets that were not sent
-    /// yet.
+    /// yet, or that were sent so late that they may be on their way.
     pub(super) fn on_resend(&mut self, net: &mut Net<'_, Hosts>, id: FlowId, from: u32, end: u32) {
-        let now = net.now();
+        let (now, resend) = (net.now(), self.rules.resend);
         let flow = net.flow_mut(id);
         let node = flow.source;
         let sender = &mut flow.state.sender;
@@ -128,7 +130,7 @@ impl Hosts {
         // The grant itself may have been lost.
         sender.granted = sender.granted.max(end);
         let sent = from..end.min(sender.next);
-        if sent.is_empty() || !sender.again.is_empty() {
+        if sent.is_empty() || !sender.again.is_empty() || now < sender.sent + resend {
             Self::control(net, id, End::Source, Header::Busy);
         } else {
             sender.again.extend(sent);

@@ -40,7 +40,7 @@ impl Default for PhostConfig {
     fn default() -> PhostConfig {
         PhostConfig {
             header: Bytes(40),
-            buffer: Bytes(36_864),
+            buffer: Bytes(2_000_000),
             free_packets: 8,
             short_packets: 8,
             token_lifetime_packets: 1.5,

@@ -72,6 +72,40 @@ fn an_incast_blocks_a_victim_at_the_head_of_its_line() {
     assert_eq!(finished[9], alone, "nobody's victim");
 }
 
+/// Share of the links that writes of 64 B at load 1 fill.
+fn carried(pattern: &str, keys: &str) -> f64 {
+    let text = format!(
+        "[fabric]\nkind = \"cxl\"\nnodes = 16\n[fabric.cxl]\ncredits = \"shared\"\n{keys}\n\
+         [workload]\nload = 1\nread_fraction = 0\npattern = \"{pattern}\"\nmessages = 60000"
+    );
+    let result = run_scenario(&scenario(&text), "cxl", None);
+    // 64 B of 85 B on the line are data.
+    result.payload_goodput_gbps_per_node / (100.0 * 64.0 / 85.0)
+}
+
+#[test]
+fn a_queue_per_output_carries_what_one_queue_a_port_blocks() {
+    let keys = "queues = \"per-output\"";
+    let (random, apart) = (carried("all-to-all", keys), carried("permutation", keys));
+    assert!(random > 0.85, "{random}");
+    assert_eq!(apart, carried("permutation", ""), "one output a port needs one queue");
+}
+
+#[test]
+fn a_queue_per_output_does_not_help_where_one_output_holds_all_credits() {
+    // The victim of the incast above: lines to 0 hold the credits of its port in either case.
+    let bytes = 64 * 2_000;
+    let mut messages: Vec<Message> = (1..=8).map(|node| write(node, 0, 2 * bytes)).collect();
+    messages.push(write(1, 15, bytes));
+    let slowdown = |keys: &str| {
+        let config = config(keys);
+        let (finished, _) = run_messages::<Cxl>(&config, &messages);
+        finished[8].0 as f64 / Alone::<Cxl>::new(&config).time(Kind::Write, Bytes(bytes)).0 as f64
+    };
+    let (one, many) = (slowdown(""), slowdown("queues = \"per-output\""));
+    assert!(many > 0.8 * one, "{many} and {one}");
+}
+
 #[test]
 fn one_queue_a_port_carries_two_thirds_of_random_traffic_at_most() {
     // Karol, Hluchyj and Morgan (1987): ports with one queue each carry 0.60 of their links with 16
@@ -79,17 +113,7 @@ fn one_queue_a_port_carries_two_thirds_of_random_traffic_at_most() {
     // at the start of the last flit of the previous one, a slot of five early. That raises the
     // share to 0.75 at most; flits that leave with empty slots lower it. A permutation has no
     // contention.
-    let carried = |pattern: &str| {
-        let text = format!(
-            "[fabric]\nkind = \"cxl\"\nnodes = 16\n[fabric.cxl]\ncredits = \"shared\"\n\
-             [workload]\nload = 1\nread_fraction = 0\n\
-             pattern = \"{pattern}\"\nmessages = 60000"
-        );
-        let result = run_scenario(&scenario(&text), "cxl", None);
-        // 64 B of 85 B on the line are data.
-        result.payload_goodput_gbps_per_node / (100.0 * 64.0 / 85.0)
-    };
-    let (random, apart) = (carried("all-to-all"), carried("permutation"));
+    let (random, apart) = (carried("all-to-all", ""), carried("permutation", ""));
     assert!((0.6..2.0 / 3.0).contains(&random), "{random}");
     assert!(apart > 0.93, "{apart}");
 }

@@ -8,6 +8,7 @@ use ethermem_sim::Kind;
 use ethermem_sim::engine::{Alone, Fabric};
 use ethermem_sim::fabrics::dctcp::Dctcp;
 use ethermem_sim::fabrics::fastpass::Fastpass;
+use ethermem_sim::fabrics::homa::Homa;
 use ethermem_sim::fabrics::pfabric::Pfabric;
 use ethermem_sim::fabrics::phost::Phost;
 use ethermem_sim::fabrics::raw_ethernet::RawEthernet;
@@ -195,6 +196,18 @@ fn pfabric_repeats_what_was_dropped_and_hardly_anything_else() {
 }
 
 #[test]
+fn homa_repeats_what_was_dropped_and_hardly_anything_else() {
+    // Messages of 20 MB keep a link busy for longer than the timeout: packets of low priority wait
+    // for them, and are not lost.
+    for buffer_bytes in [2_000_000, 500_000] {
+        let keys = format!("[fabric.homa]\nbuffer_bytes = {buffer_bytes}");
+        let (_, counts) = web_search_slowdown::<Homa, Homa>(STORED, &keys);
+        let counts = counts.expect("packets");
+        assert!(counts.retransmitted <= counts.dropped, "{buffer_bytes} B: {counts:?}");
+    }
+}
+
+#[test]
 fn fastpass_slows_web_search_down_as_the_simulator_of_its_rivals_says() {
     // Its epochs leave half a packet's time for packets without data.
     let keys = "[fabric.fastpass]\ntimeslot_bytes = 1594";
@@ -213,7 +226,7 @@ fn phost_slows_web_search_down_as_its_simulator_says() {
         let (mean, counts) = web_search_slowdown::<Phost, Pfabric>(
             switching,
             &format!(
-                "[fabric.phost]\ntokens_unused_max = {tokens}\ntimeout_us = 2.7\n\
+                "[fabric.phost]\nbuffer_bytes = 36864\ntokens_unused_max = {tokens}\ntimeout_us = 2.7\n\
                  short_packets = 0\ndowngrade_ends_with_data = false"
             ),
         );

@@ -150,6 +150,26 @@ fn an_incast_of_64_over_homa_that_does_not_fit_waits_for_the_timeout_and_ends() 
 }
 
 #[test]
+fn a_homa_client_limits_the_incast_of_its_own_requests() {
+    const KEYS: &str = "nodes = 65\n[fabric.homa]\nbuffer_bytes = 337500";
+    let reads: Vec<Message> =
+        (1..65).map(|node| message(Ps(1_000), Kind::Read, 0, node, 10_000)).collect();
+    let run = |keys: &str| {
+        let (finished, end) = run_messages::<Homa>(&fabric_config(keys), &reads);
+        let time = *finished.iter().max().expect("64") - Ps(1_000);
+        // 64 requests leave one after the other; the first response follows the first of them.
+        let ideal = one_way(HEADERS) + back_to_back(64 * 7 * PAYLOAD);
+        (time.0 as f64 / ideal.0 as f64, end.stats.packets.expect("packets"))
+    };
+    // The buffer holds 18 of 64 RTTbytes. All other responses send a packet and are granted.
+    let (time, counts) = run(KEYS);
+    assert_eq!((counts.dropped, counts.timeouts), (0, 0), "{counts:?}");
+    assert!((0.9..1.1).contains(&time), "{time} of the ideal");
+    let (time, counts) = run(&format!("{KEYS}\nincast_requests = 64"));
+    assert!(counts.dropped > 100 && time > 10.0, "{time} of the ideal, {counts:?}");
+}
+
+#[test]
 fn homa_alone_takes_the_budget_to_the_picosecond() {
     let time = |kind, bytes| {
         let alone = [message(Ps(5_000), kind, 0, 1, bytes)];

@@ -4,7 +4,7 @@ use ethermem_edm::{Arbitration, Order, Policy};
 
 use super::*;
 use crate::fabrics::Framing;
-use crate::fabrics::cxl::{Flit, Sharing};
+use crate::fabrics::cxl::{Flit, Queues, Sharing};
 use crate::fabrics::edm_artifact::Release;
 use crate::fabrics::fastpass::Starts;
 use crate::fabrics::ndp::PullOrder;
@@ -52,6 +52,7 @@ const EVERY_KEY: &str = r#"
         [fabric.cxl]
         flit_bytes = 256
         credits = "shared"
+        queues = "per-output"
         buffer_entries = 7
         switch_ns = 100
         port_ns = 21.5
@@ -145,6 +146,7 @@ const EVERY_KEY: &str = r#"
         unscheduled_bytes = 9700
         overcommitment = 5
         resend_us = 2000
+        incast_requests = 12
         first_choice_messages = 3
         choice_messages = 7
         [fabric.phost]
@@ -321,6 +323,7 @@ fn homa_of_every_key() -> HomaConfig {
         unscheduled: Some(Bytes(9_700)),
         overcommitment: Some(5),
         resend: Ps::from_ns(2_000_000),
+        incast_requests: Some(12),
         first_choice_messages: 3,
         choice_messages: 7,
     }
@@ -378,6 +381,7 @@ fn parameters_of_every_key() -> AllParameters {
     parameters.set(CxlConfig {
         flit: Flit::Bytes256,
         sharing: Sharing::Shared { entries: 7 },
+        queues: Queues::PerOutput,
         requests_each: 2,
         switch: Ps(100_000),
         port: Ps(21_500),
