@@ -149,4 +149,90 @@ package em_cxl_pkg;
   localparam int unsigned TimeBits = 32;
   typedef logic [TimeBits-1:0] cycles_t;
 
+  /// A station's address: the octet that is sent first is the lowest.
+  localparam int unsigned MacBits = 48;
+  typedef logic [MacBits-1:0] mac_t;
+
+  /// A page of 2^14 lines, 1 MiB: its number in CMem, and that of its frame in the pool.
+  localparam int unsigned PageOffsetBits = 14;
+  localparam int unsigned PageBits = LineBits - PageOffsetBits;
+  typedef logic [PageBits-1:0] page_t;
+
+  typedef struct packed {
+    logic  valid;
+    mac_t  node;
+    page_t page;
+    page_t frame;
+  } translation_t;
+
+  typedef enum logic [1:0] {
+    TableTranslate = 2'd0,
+    TableMap       = 2'd1,
+    TableUnmap     = 2'd2
+  } table_op_e;
+
+  // Frames: crates/wire/src/cxl has the formats, docs/internals/cxl-wire.md the reasons.
+
+  /// Octets of the longest frame, a masked write, and of the shortest one, without check sequence.
+  localparam int unsigned FrameOctetsMax = 97;
+  localparam int unsigned FrameOctetsMin = 60;
+  /// Octets of a frame that is longer than any: as many as are counted.
+  localparam int unsigned OctetBits = 8;
+  localparam int unsigned BeatOctets = 64;
+  /// As its octets are sent, seen as a number of which the first octet is the lowest.
+  localparam logic [15:0] EtherType = 16'hb688;
+
+  typedef logic [8*FrameOctetsMax-1:0] frame_t;
+  typedef logic [OctetBits-1:0] octets_t;
+
+  typedef enum logic [7:0] {
+    CommandReadRequest        = 8'h01,
+    CommandWriteRequest       = 8'h02,
+    CommandMaskedWriteRequest = 8'h03,
+    CommandReadResponse       = 8'h81,
+    CommandWriteResponse      = 8'h82,
+    CommandSackNak            = 8'h83,
+    CommandSackNakAck         = 8'h84,
+    CommandCongestion         = 8'h85
+  } command_e;
+
+  /// All fields that some packet has; those that a packet does not have are zeros.
+  typedef struct packed {
+    mac_t        to;
+    mac_t        from;
+    logic [7:0]  command;
+    sequence_t   nak;
+    sequence_t   sack;
+    logic        acked_read;  // of a SACK + NAK + ACK
+    sequence_t   sequence_number;
+    id_t         id;
+    line_t       line;
+    logic [1:0]  status;
+    mask_t       mask;
+    data_t       data;
+    logic [31:0] number;      // of congestion notifications
+    logic [15:0] entries;
+  } packet_t;
+
+  /// Why octets are no frame of this protocol, in the order in which it is looked for.
+  typedef enum logic [3:0] {
+    FaultNone          = 4'd0,
+    FaultShort         = 4'd1,
+    FaultForeign       = 4'd2,
+    FaultSource        = 4'd3,
+    FaultCommand       = 4'd4,
+    FaultLength        = 4'd5,
+    FaultStatus        = 4'd6,
+    FaultAcked         = 4'd7,
+    FaultDataOfFailure = 4'd8,
+    FaultSackBeforeNak = 4'd9
+  } fault_e;
+
+  /// A beat of AXI4-Stream, without its handshake.
+  typedef struct packed {
+    logic [8*BeatOctets-1:0] data;
+    logic [BeatOctets-1:0]   keep;
+    logic                    last;
+  } beat_t;
+
 endpackage

@@ -117,4 +117,46 @@ MUTANTS = [
         "stores                                   = response_sequence_i != oldest_q;",
         [bench("em_cxl_requester"), proof("em_cxl_requester")],
     ),
+    (
+        "cxl/em_cxl_tlb.sv",
+        "for (int unsigned j = i; j < Entries; j++) begin",
+        "for (int unsigned j = i + 1; j < Entries; j++) begin",
+        [bench("em_cxl_translator")],
+    ),
+    (
+        "cxl/em_cxl_translator.sv",
+        "tlb_forget = tlb_hit;",
+        "tlb_forget = 1'b0;",
+        [bench("em_cxl_translator")],
+    ),
+    (
+        "cxl/em_cxl_translator.sv",
+        "if (bucket.overflown == '0 || is_last) searching_d = 1'b0;",
+        "if (is_last) searching_d = 1'b0;",
+        [bench("em_cxl_translator")],
+    ),
+    (
+        "cxl/em_cxl_emit.sv",
+        "octets = octets_t'(94);",
+        "octets = octets_t'(93);",
+        [bench("em_cxl_codec")],
+    ),
+    (
+        "cxl/em_cxl_parse.sv",
+        "else if (from[0]) fault_o = FaultSource;",
+        "else if (from[40]) fault_o = FaultSource;",
+        [bench("em_cxl_codec")],
+    ),
+    (
+        "cxl/em_cxl_tx.sv",
+        "second_q <= is_long && !second_q;",
+        "second_q <= is_long;",
+        [bench("em_cxl_codec")],
+    ),
+    (
+        "cxl/em_cxl_rx.sv",
+        "assign rest  = (beats_q == 2'd1) ?",
+        "assign rest  = (beats_q != 2'd0) ?",
+        [bench("em_cxl_codec")],
+    ),
 ]
