@@ -7,7 +7,9 @@ use std::collections::BTreeMap;
 
 use ethermem_dfabric::address::{Node, SectionId};
 use ethermem_dfabric::mapping::AccessFault;
-use ethermem_dfabric::pool::{MemoryPool, PoolConfig, PoolError, Preference, Protection, SkbRef};
+use ethermem_dfabric::pool::{
+    Granted, MemoryPool, PoolConfig, PoolError, Preference, Protection, SkbRef,
+};
 use ethermem_placement::{NodeId, Section};
 use ethermem_units::Bytes;
 use ethermem_wire::dfabric::{FabricAddress, SECTION_BYTES};
@@ -25,6 +27,7 @@ fn config(protection: Protection) -> PoolConfig {
         skbs_max: 6,
         regions_max: 7,
         sections_kept: 1,
+        buffers_low: 2,
         protection,
     }
 }
@@ -87,6 +90,14 @@ impl World {
         self.model.keys().any(|(held, _)| *held == buffer)
     }
 
+    /// A node gets a Section: no byte of its last owner may be there.
+    fn enter(&mut self, node: Node, granted: Granted) {
+        let owner = (node, self.incarnation[usize::from(node.0)]);
+        let last = self.written.insert(granted.place, owner);
+        let is_others = last.is_some_and(|last| last != owner);
+        assert!(granted.must_clear || !is_others, "{granted:?} shows bytes of {last:?}");
+    }
+
     fn alloc(&mut self, node: Node, size: u16, device: u16) {
         let size = Bytes(1 + u64::from(size) * 17);
         let preference = match device % 4 {
@@ -97,10 +108,7 @@ impl World {
         if let Err(PoolError::NoBuffer { class, .. }) = got
             && let Ok(granted) = self.pool.grant(node, class, preference)
         {
-            let owner = (node, self.incarnation[usize::from(node.0)]);
-            let last = self.written.insert(granted.place, owner);
-            let is_others = last.is_some_and(|last| last != owner);
-            assert!(granted.must_clear || !is_others, "{granted:?} shows bytes of {last:?}");
+            self.enter(node, granted);
             got = self.pool.alloc_shared_buffer(node, size, preference);
         }
         let Ok(buffer) = got else { return };
@@ -108,6 +116,15 @@ impl World {
         assert!(self.pool.may_write(node, buffer));
         self.bytes.insert(buffer, if size.0 <= 1 << 19 { 1 << 19 } else { 1 << 20 });
         self.add(buffer, node);
+    }
+
+    /// The daemon asks in advance: what it gets, it does not give back at once.
+    fn supply(&mut self, node: Node) {
+        let Some(class) = self.pool.shortage(node) else { return };
+        let Ok(granted) = self.pool.grant(node, class, Preference::Near) else { return };
+        self.enter(node, granted);
+        assert_ne!(self.pool.surplus(node), Some(granted.section));
+        assert_ne!(self.pool.shortage(node), Some(class));
     }
 
     fn free_skb(&mut self, choice: u16, by: Node) {
@@ -216,6 +233,7 @@ impl World {
                     self.incarnation[usize::from(node.0)] += 1;
                 }
             }
+            14 if c.is_multiple_of(2) => self.supply(node),
             14 => {
                 if let Some(section) = self.pool.surplus(node) {
                     self.pool.give_back(node, section).unwrap();

@@ -86,6 +86,7 @@ impl World {
             skbs_max: 64,
             regions_max: 32,
             sections_kept: 0,
+            buffers_low: 2,
             protection: Protection::Buffer,
         };
         let mut pool = MemoryPool::new(&config).unwrap();

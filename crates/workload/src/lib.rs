@@ -1,11 +1,13 @@
 //! The sources of messages: synthetic arrivals and traces, with one interface. No source holds all
-//! messages in memory.
+//! messages in memory. A [`program`] is a graph whose messages leave when what they depend on is
+//! done.
 
 mod cdf_file;
 mod lines;
 mod message;
 mod pattern;
 mod poisson;
+pub mod program;
 #[cfg(test)]
 #[path = "../../units/tests/support/property.rs"]
 mod property;

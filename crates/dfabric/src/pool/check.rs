@@ -155,6 +155,8 @@ impl MemoryPool {
             }
         }
         assert_eq!(member.sections, sections, "Sections of {node:?}");
+        let by_class = member.classes.iter().map(|class| class.sections);
+        assert_eq!(by_class.sum::<u32>(), sections, "Sections of the classes of {node:?}");
         let mut listed = BTreeSet::new();
         for (number, class) in member.classes.iter().enumerate() {
             let mut free = 0;

@@ -148,11 +148,25 @@ impl MemoryPool {
         let member = &mut self.nodes[usize::from(node.0)];
         member.sections += 1;
         member.classes[class].free += buffers;
+        member.classes[class].sections += 1;
         member.table.own(section, place);
         let owner = (node, member.incarnation);
         let last = self.last_owner.insert(place, owner);
         self.list(section);
         Granted { section, place, buffer_bytes, must_clear: last.is_some_and(|last| last != owner) }
+    }
+
+    /// A class of which a node's daemon asks for a Section in advance: it uses the class, and has few
+    /// free Buffers of it ("responsible for allocating Sections in advance", 4.1).
+    #[must_use]
+    pub fn shortage(&self, node: Node) -> Option<usize> {
+        let member = self.member(node).ok()?;
+        let mut classes = member.classes.iter().zip(&self.class_bytes);
+        classes.position(|(class, &bytes)| {
+            let a_section = ethermem_wire::dfabric::SECTION_BYTES / bytes;
+            let low = u64::from(self.buffers_low).min(a_section);
+            class.sections > 0 && class.free < low
+        })
     }
 
     /// A Section that a node's daemon has no use for: its Buffers are all free, and the class has
@@ -211,6 +225,7 @@ impl MemoryPool {
         if let (Some((owner, class)), Some(gone)) = (owner, gone) {
             let member = &mut self.nodes[usize::from(owner.0)];
             member.classes[class].free -= u64::from(gone.free);
+            member.classes[class].sections -= 1;
             member.sections -= 1;
             member.table.disown(section);
         }

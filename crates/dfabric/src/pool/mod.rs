@@ -56,8 +56,12 @@ pub struct PoolConfig {
     pub skbs_max: u32,
     /// Most Regions at once.
     pub regions_max: u32,
-    /// Free Sections of a class that a daemon keeps; it gives back the others.
+    /// Free Sections of a class that a daemon keeps; it gives back the others. With 0, it may ask
+    /// for a Section that it has just given back.
     pub sections_kept: u32,
+    /// A daemon asks for a Section in advance when a class that it uses has fewer free Buffers, or
+    /// fewer than a Section has.
+    pub buffers_low: u32,
     /// How finely an access is checked.
     pub protection: Protection,
 }
@@ -74,6 +78,7 @@ impl PoolConfig {
             skbs_max: 1 << 16,
             regions_max: 64,
             sections_kept: 1,
+            buffers_low: 32,
             protection: Protection::default(),
         }
     }
@@ -190,6 +195,8 @@ struct Class {
     heads: Vec<u32>,
     /// Free Buffers of the class.
     free: u64,
+    /// Sections of the class.
+    sections: u32,
 }
 
 /// A member of the rack.
@@ -211,6 +218,7 @@ struct Member {
 pub struct MemoryPool {
     class_bytes: Box<[u64]>,
     sections_kept: u32,
+    buffers_low: u32,
     protection: Protection,
     placement: Placement,
     /// Devices by their number in the pool; `None`: it is lost.
@@ -258,6 +266,7 @@ impl MemoryPool {
         Ok(MemoryPool {
             class_bytes: config.class_bytes.as_slice().into(),
             sections_kept: config.sections_kept,
+            buffers_low: config.buffers_low,
             protection: config.protection,
             placement: Placement::new(),
             devices: Vec::new(),
@@ -319,6 +328,9 @@ impl MemoryPool {
 
     fn no_lists(&self) -> Vec<Class> {
         let heads = vec![NONE; self.devices.len()];
-        self.class_bytes.iter().map(|_| Class { heads: heads.clone(), free: 0 }).collect()
+        self.class_bytes
+            .iter()
+            .map(|_| Class { heads: heads.clone(), free: 0, sections: 0 })
+            .collect()
     }
 }

@@ -314,6 +314,7 @@ impl Sender {
     }
 
     /// A subflow's NIC is gone: what it carried is sent again by the others, and it gets no more.
+    /// A subflow whose TxQ has another NIC already is restored at once.
     ///
     /// # Panics
     /// If the stream has no such subflow.
