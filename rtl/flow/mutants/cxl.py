@@ -159,4 +159,28 @@ MUTANTS = [
         "assign rest  = (beats_q != 2'd0) ?",
         [bench("em_cxl_codec")],
     ),
+    (
+        "cxl/em_cxl_compute_packets.sv",
+        "else if (takes_response) negative_done_q <= 1'b0;",
+        "",
+        [bench("em_cxl_pair") + " -k bad"],
+    ),
+    (
+        "cxl/em_cxl_compute_packets.sv",
+        "has_place = 32'(departures) + 32'(sent) < Departures;",
+        "has_place = 32'(departures) < Departures;",
+        [bench("em_cxl_pair")],
+    ),
+    (
+        "cxl/em_cxl_memory_packets.sv",
+        "assign poll = 32'(departures) + 32'(polled_q) < Departures;",
+        "assign poll = 32'(departures) < Departures;",
+        [bench("em_cxl_pair")],
+    ),
+    (
+        "cxl/em_cxl_memory_packets.sv",
+        "assign pfc_o      = 32'(used_q) > Threshold;",
+        "assign pfc_o      = 1'b0;",
+        [bench("em_cxl_pair") + " -k fifo"],
+    ),
 ]
