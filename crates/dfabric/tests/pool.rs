@@ -324,3 +324,40 @@ proptest! {
         world.end();
     }
 }
+
+/// A neighbour's Buffer of the same Section, the end of one's own, a range that wraps: refused. With
+/// protection by Section, as in the paper, the neighbour's bytes of the same Section are readable.
+#[test]
+fn no_access_leaves_the_buffer() {
+    for protection in [Protection::Buffer, Protection::Section] {
+        let mut pool = MemoryPool::new(&config(protection)).unwrap();
+        pool.add_device(NodeId(0), 4).unwrap();
+        (0..2).for_each(|node| pool.join(Node(node), 4, &[]).unwrap());
+        pool.grant(Node(0), 0, Preference::Near).unwrap();
+        let size = 1_u64 << 19;
+        let [first, second] = [(); 2]
+            .map(|()| pool.alloc_shared_buffer(Node(0), Bytes(size), Preference::Near).unwrap());
+        assert_eq!(first.number() + size, second.number());
+        let crosses = PoolError::Crosses { address: first.number(), length: size + 1, bytes: size };
+        assert_eq!(pool.pass(Node(0), Node(1), first, size as u32 + 1), Err(crosses));
+        assert_eq!(pool.build_shared_skb(Node(0), first, size as u32 + 1), Err(crosses));
+        pool.pass(Node(0), Node(1), first, size as u32).unwrap();
+        let end = FabricAddress::new(second.number() - 64).unwrap();
+        let is_paper = protection == Protection::Section;
+        for (address, length, fits) in [
+            (first, size, true),
+            (end, 64, true),
+            (end, 65, is_paper),
+            (second, 1, is_paper),
+            (first, 2 * size, is_paper),
+            (first, u64::MAX, false),
+            (first, SECTION_BYTES + 1, false),
+        ] {
+            let access = pool.check_access(Node(1), address, length);
+            assert_eq!(access.is_ok(), fits, "{protection:?} {address:?} {length}");
+        }
+        // The owner gave its reference away; only the paper lets it in.
+        assert_eq!(pool.check_access(Node(0), first, 64).is_ok(), is_paper);
+        assert!(pool.check_access(Node(2), first, 64).is_err());
+    }
+}
