@@ -43,6 +43,8 @@ struct World {
     bytes: BTreeMap<FabricAddress, u64>,
     skbs: Vec<(SkbRef, Node, FabricAddress)>,
     stale: Vec<SkbRef>,
+    /// Those whose data a lost device had.
+    lost: Vec<SkbRef>,
     /// By place: the owner, with its incarnation, that may have written there.
     written: BTreeMap<Section, (Node, u32)>,
     incarnation: [u32; NODES as usize],
@@ -62,6 +64,7 @@ impl World {
             bytes: BTreeMap::new(),
             skbs: Vec::new(),
             stale: Vec::new(),
+            lost: Vec::new(),
             written: BTreeMap::new(),
             incarnation: [1; NODES as usize],
         }
@@ -138,7 +141,8 @@ impl World {
             return;
         }
         let was_held = self.model.contains_key(&(buffer, node));
-        let is_lost = self.pool.skb(skb).unwrap().data.is_none();
+        let is_lost = self.lost.contains(&skb);
+        assert_eq!(self.pool.skb(skb).unwrap().data.is_none(), is_lost);
         let freed = self.pool.kfree_shared_skb(node, skb);
         self.skbs.swap_remove(at);
         self.stale.push(skb);
@@ -176,7 +180,10 @@ impl World {
             .map(|(_, n)| u64::from(*n))
             .sum();
         let is_lost: Vec<_> = before.keys().filter(|(b, _)| on(&self.pool, *b)).copied().collect();
+        let skbs = self.skbs.iter().filter(|skb| on(&self.pool, skb.2)).map(|skb| skb.0);
+        let skbs: Vec<_> = skbs.collect();
         let Ok(losses) = self.pool.device_lost(device) else { return };
+        self.lost.extend(skbs);
         assert_eq!(losses.references, lost);
         for (buffer, node) in is_lost {
             self.model.remove(&(buffer, node));
