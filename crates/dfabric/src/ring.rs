@@ -3,7 +3,7 @@
 //! An entry has four words. Bit 63 of the first one is the phase, which changes with each lap, so
 //! that one load of the tail entry shows if it is there. The producer stores the first word last.
 //! The consumer's position is apart from the entries: the producer loads it only when the queue
-//! looks full. `model/tests/ring.rs` runs this file in every order of two threads.
+//! looks full. `model/tests/ring.rs` runs this file in the orders of two threads.
 
 use crate::sync::{AtomicU64, Ordering};
 
@@ -18,10 +18,6 @@ pub struct RingMemory<'a> {
     entries: &'a [AtomicU64],
     consumed: &'a AtomicU64,
 }
-
-/// The queue is full: the descriptor was not stored.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Full;
 
 /// The consumer's position cannot be: it is behind what was seen, or ahead of the producer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

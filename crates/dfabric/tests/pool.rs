@@ -43,6 +43,8 @@ struct World {
     bytes: BTreeMap<FabricAddress, u64>,
     skbs: Vec<(SkbRef, Node, FabricAddress)>,
     stale: Vec<SkbRef>,
+    /// Those whose data a lost device had.
+    lost: Vec<SkbRef>,
     /// By place: the owner, with its incarnation, that may have written there.
     written: BTreeMap<Section, (Node, u32)>,
     incarnation: [u32; NODES as usize],
@@ -62,6 +64,7 @@ impl World {
             bytes: BTreeMap::new(),
             skbs: Vec::new(),
             stale: Vec::new(),
+            lost: Vec::new(),
             written: BTreeMap::new(),
             incarnation: [1; NODES as usize],
         }
@@ -138,7 +141,8 @@ impl World {
             return;
         }
         let was_held = self.model.contains_key(&(buffer, node));
-        let is_lost = self.pool.skb(skb).unwrap().data.is_none();
+        let is_lost = self.lost.contains(&skb);
+        assert_eq!(self.pool.skb(skb).unwrap().data.is_none(), is_lost);
         let freed = self.pool.kfree_shared_skb(node, skb);
         self.skbs.swap_remove(at);
         self.stale.push(skb);
@@ -176,7 +180,10 @@ impl World {
             .map(|(_, n)| u64::from(*n))
             .sum();
         let is_lost: Vec<_> = before.keys().filter(|(b, _)| on(&self.pool, *b)).copied().collect();
+        let skbs = self.skbs.iter().filter(|skb| on(&self.pool, skb.2)).map(|skb| skb.0);
+        let skbs: Vec<_> = skbs.collect();
         let Ok(losses) = self.pool.device_lost(device) else { return };
+        self.lost.extend(skbs);
         assert_eq!(losses.references, lost);
         for (buffer, node) in is_lost {
             self.model.remove(&(buffer, node));
@@ -322,5 +329,42 @@ proptest! {
             world.compare();
         }
         world.end();
+    }
+}
+
+/// A neighbour's Buffer of the same Section, the end of one's own, a range that wraps: refused. With
+/// protection by Section, as in the paper, the neighbour's bytes of the same Section are readable.
+#[test]
+fn no_access_leaves_the_buffer() {
+    for protection in [Protection::Buffer, Protection::Section] {
+        let mut pool = MemoryPool::new(&config(protection)).unwrap();
+        pool.add_device(NodeId(0), 4).unwrap();
+        (0..2).for_each(|node| pool.join(Node(node), 4, &[]).unwrap());
+        pool.grant(Node(0), 0, Preference::Near).unwrap();
+        let size = 1_u64 << 19;
+        let [first, second] = [(); 2]
+            .map(|()| pool.alloc_shared_buffer(Node(0), Bytes(size), Preference::Near).unwrap());
+        assert_eq!(first.number() + size, second.number());
+        let crosses = PoolError::Crosses { address: first.number(), length: size + 1, bytes: size };
+        assert_eq!(pool.pass(Node(0), Node(1), first, size as u32 + 1), Err(crosses));
+        assert_eq!(pool.build_shared_skb(Node(0), first, size as u32 + 1), Err(crosses));
+        pool.pass(Node(0), Node(1), first, size as u32).unwrap();
+        let end = FabricAddress::new(second.number() - 64).unwrap();
+        let is_paper = protection == Protection::Section;
+        for (address, length, fits) in [
+            (first, size, true),
+            (end, 64, true),
+            (end, 65, is_paper),
+            (second, 1, is_paper),
+            (first, 2 * size, is_paper),
+            (first, u64::MAX, false),
+            (first, SECTION_BYTES + 1, false),
+        ] {
+            let access = pool.check_access(Node(1), address, length);
+            assert_eq!(access.is_ok(), fits, "{protection:?} {address:?} {length}");
+        }
+        // The owner gave its reference away; only the paper lets it in.
+        assert_eq!(pool.check_access(Node(0), first, 64).is_ok(), is_paper);
+        assert!(pool.check_access(Node(2), first, 64).is_err());
     }
 }

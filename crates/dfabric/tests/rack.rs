@@ -12,7 +12,7 @@ use ethermem_dfabric::nic::{MemoryDevice, NicConfig, NicId, ReceiveSpread};
 use ethermem_dfabric::poller::PollMode;
 use ethermem_dfabric::pool::{MemoryPool, PoolConfig, PoolError, Preference, Protection};
 use ethermem_dfabric::ring::{Consumer, Producer, PushError, RingMemory};
-use ethermem_dfabric::switch_node::{Action, Lost, SwitchConfig, SwitchNode};
+use ethermem_dfabric::switch_node::{Action, Lost, Refusal, SwitchConfig, SwitchNode};
 use ethermem_placement::NodeId;
 use ethermem_units::{BitsPerSecond, Bytes};
 use ethermem_wire::dfabric::{Descriptor, DescriptorKind, FabricAddress, Identity};
@@ -388,4 +388,129 @@ proptest! {
         prop_assert!(counters.refused > 0 && counters.inter_rack > 0, "{counters:?}");
         world.end();
     }
+}
+
+/// A node whose descriptor waits for room dies and joins again, more often than there are queues:
+/// each time it is forgotten, and the last one goes on when there is room.
+#[test]
+fn what_waits_dies_with_its_node_and_leaves_no_trace() {
+    let mut world = World::new(1, PollMode::Concurrent);
+    let (from, to) = (Node(0), Node(1));
+    let reload = |world: &mut World| {
+        world.alloc(from);
+        let reference = world.own[0].pop().unwrap();
+        let descriptor = Descriptor {
+            kind: DescriptorKind::Transfer,
+            reference,
+            length: 100,
+            destination: identity(to),
+            source: identity(from),
+            subflow: 0,
+            cookie: 1,
+        };
+        while let Some(queue) = world.switch.poll() {
+            if queue == 0 {
+                return world.switch.on_tail(&mut world.pool, queue, Some(descriptor.words()));
+            }
+            world.switch.on_tail(&mut world.pool, queue, None);
+        }
+        panic!("TxQ 0 is polled")
+    };
+    for _ in 0..ENTRIES {
+        assert!(matches!(reload(&mut world), Action::ToRx { .. }));
+    }
+    for _ in 0..20 {
+        assert_eq!(reload(&mut world), Action::Waits);
+        world.switch.node_died(&mut world.pool, from).unwrap();
+        world.pool.join(from, 8, &[]).unwrap();
+        world.switch.join(from, identity(from));
+    }
+    assert_eq!(reload(&mut world), Action::Waits);
+    assert_eq!(world.switch.retry(&mut world.pool), None, "there is no room yet");
+    world.switch.on_consumed(world.switch.queue(to, 0));
+    let action = world.switch.retry(&mut world.pool);
+    assert!(matches!(action, Some(Action::ToRx { .. })), "{action:?}");
+    assert_eq!(world.pool.references_of(to).count(), ENTRIES + 1);
+    world.pool.check();
+}
+
+/// A node cannot speak for another one, send by a NIC what it does not hold, or use another kind of
+/// entry: each is refused with its reason, and no reference moves.
+#[test]
+fn forged_entries_are_refused_with_their_reasons() {
+    let mut world = World::new(1, PollMode::InTurn);
+    (0..2).for_each(|node| world.alloc(Node(node)));
+    let [own, theirs] = [0, 1].map(|node| world.own[node][0]);
+    let right = Descriptor {
+        kind: DescriptorKind::Transfer,
+        reference: own,
+        length: 4096,
+        destination: identity(Node(2)),
+        source: identity(Node(0)),
+        subflow: 0,
+        cookie: 0,
+    };
+    let longer = PoolError::Crosses { address: own.number(), length: 4097, bytes: 4096 };
+    let not_held = PoolError::NotHeld { node: 0, address: theirs.number() };
+    let kind = DescriptorKind::Send;
+    let spoofed = identity(Node(1));
+    let forged = [
+        (Descriptor { source: spoofed, ..right }, Refusal::Source(spoofed)),
+        (Descriptor { kind, ..right }, Refusal::Kind(kind)),
+        (Descriptor { length: 4097, ..right }, Refusal::Reference(longer)),
+        (Descriptor { reference: theirs, ..right }, Refusal::Reference(not_held)),
+        (Descriptor { reference: theirs, destination: FAR, ..right }, Refusal::Reference(not_held)),
+    ];
+    let before = world.pool.accounts();
+    for (descriptor, refusal) in forged {
+        loop {
+            let queue = world.switch.poll().unwrap();
+            let words = (queue == 0).then(|| descriptor.words());
+            let action = world.switch.on_tail(&mut world.pool, queue, words);
+            if queue == 0 {
+                assert_eq!(action, Action::Refused { node: Node(0), refusal });
+                break;
+            }
+        }
+    }
+    assert_eq!((world.pool.accounts(), world.switch.counters().refused), (before, 5));
+    let nic = (0..NICS).map(|nic| world.switch.nics().tx_bytes_and_drops(NicId(nic)).0);
+    assert_eq!(nic.sum::<u64>(), 0);
+}
+
+/// A receiver that serves its interrupt seldom: its RxQ is full most of the time, and still every
+/// descriptor arrives, in order ("zero packet loss within the rack", 6.2).
+#[test]
+fn a_full_queue_drops_nothing() {
+    let mut world = World::new(1, PollMode::Concurrent);
+    let (from, to) = (Node(0), Node(1));
+    let (mut sent, mut came) = (0, Vec::new());
+    for turn in 0..4_000 {
+        world.alloc(from);
+        if let Some(reference) = world.own[0].pop() {
+            let (destination, source) = (identity(to), identity(from));
+            let kind = DescriptorKind::Transfer;
+            let (length, subflow, cookie) = (100, 0, sent);
+            let entry =
+                Descriptor { kind, reference, length, destination, source, subflow, cookie };
+            match world.tx[0].push(entry.words()) {
+                true => sent += 1,
+                false => world.own[0].push(reference),
+            }
+        }
+        world.poll();
+        if turn % 5 == 0 || turn > 3_900 {
+            let queue = world.switch.queue(to, 0);
+            let Some(words) = world.rx[queue as usize].pop() else { continue };
+            world.switch.on_consumed(queue);
+            let descriptor = Descriptor::parse(&words).unwrap();
+            world.pool.release(to, descriptor.reference).unwrap();
+            came.push(descriptor.cookie);
+        }
+    }
+    let waits = world.switch.counters().waits;
+    assert!(waits > 500 && came.len() > 700, "{waits} {}", came.len());
+    assert_eq!(came, (0..came.len() as u64).collect::<Vec<_>>());
+    // What has not come is in the two queues, or waits between them.
+    assert!(sent - came.len() as u64 <= 2 * ENTRIES as u64 + 1, "{sent} {}", came.len());
 }
