@@ -1,8 +1,8 @@
-/// A compute node for one memory node: AXI4 slave, cache, packet manager, AXI4-Stream towards a MAC.
+/// A compute node for one memory node: AXI4 slave, cache, packet manager, AXI4-Stream to a MAC.
 ///
 /// What the cache misses becomes a read request, its victims write requests before it, in the order
-/// of the cache's steps; a memory node executes them in that order, so a fetch behind the write-back
-/// of its line sees it. A store that replaces a dirty line is answered once that line is
+/// of the cache's steps. A memory node executes them in that order, so a fetch behind the
+/// write-back of its line sees it. A store that replaces a dirty line is answered once that line is
 /// acknowledged (Table II).
 module em_cxl_compute_node
   import em_cxl_pkg::*;

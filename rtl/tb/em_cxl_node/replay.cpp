@@ -1,7 +1,8 @@
 // A processor, a memory and a bad network around a compute node with its cache and the packet
 // manager of a memory node. The slave takes one access a cycle, so the handshakes are an order: a
 // load must bring its line as it was at one instant between its handshake and its response. What R
-// and B offer stays until it is taken. At the end the cache is flushed, and the memory must hold what was stored.
+// and B offer stays until it is taken. At the end the cache is flushed, and the memory must hold
+// what was stored.
 //
 // Arguments: accesses, loss, duplicates and damage of 10,000 frames, jitter in cycles, lines, seed.
 
@@ -180,7 +181,8 @@ class Bench {
       }
       return value;
     };
-    const uint64_t mask = bits(512, 64), line = bits(576, 40), id = bits(616, 8), ask = bits(624, 2);
+    const uint64_t mask = bits(512, 64), line = bits(576, 40);
+    const uint64_t id = bits(616, 8), ask = bits(624, 2);
     Line& kept = memory_[line];
     Response response;
     response.put(ask == 0 ? kept : Line{});

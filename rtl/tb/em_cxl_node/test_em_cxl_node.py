@@ -17,9 +17,7 @@ NETWORKS = {"good": (0, 0, 0, 0, 20), "bad": (200, 200, 100, 300, 20), "hits": (
 @pytest.mark.parametrize("network", NETWORKS)
 def test_every_load_brings_what_was_stored(network):
     program = replay.program("em_cxl_node", BENCH)
-    said, code = replay.replayed(
-        program, subprocess.DEVNULL, ACCESSES, *NETWORKS[network], SEED
-    )
+    said, code = replay.replayed(program, subprocess.DEVNULL, ACCESSES, *NETWORKS[network], SEED)
     assert code == 0, said
     counts = {name: int(count) for name, count in (word.split("=") for word in said.split())}
     assert counts["loads"] + counts["stores"] >= ACCESSES, counts

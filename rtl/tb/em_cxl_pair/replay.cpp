@@ -47,7 +47,8 @@ struct Access {
 
 class Bench {
  public:
-  explicit Bench(const Setup& setup) : setup_(setup), draws_(setup.seed), network_(setup.faults, setup.seed + 1) {
+  explicit Bench(const Setup& setup)
+      : setup_(setup), draws_(setup.seed), network_(setup.faults, setup.seed + 1) {
     dut_.clk_i = dut_.rst_ni = 0;
     dut_.submit_i = dut_.deliver_i = dut_.drain_i = dut_.issue_i = dut_.complete_i = dut_.pfc_i = 0;
     dut_.beat_valid_i = dut_.beat_ready_i = dut_.error_i = 0;
@@ -168,7 +169,7 @@ class Bench {
   void deliver() {
     if (delivered_ >= executed_) fail(now_, "a response before its request was executed");
     const Access& made = made_.front();
-    if (dut_.delivered_origin_o != (delivered_ & 0xffff)) fail(now_, "another response is delivered");
+    if (dut_.delivered_origin_o != (delivered_ & 0xffff)) fail(now_, "another response");
     const bool is_read = (dut_.delivered_response_o[16] >> 10 & 1) != 0;
     if (is_read != (made.ask == 0)) fail(now_, "a response of another kind");
     for (unsigned i = 0; is_read && i < 16; i++) {

@@ -30,7 +30,9 @@ def replayed(kind, window, slots, share):
     assert all(counts.get(name, 0) >= least for name, least in MET.items()), said
 
 
-@pytest.mark.parametrize(("window", "slots", "share"), [(12, 16, 100), (12, 16, 60), (512, 1024, 100)])
+@pytest.mark.parametrize(
+    ("window", "slots", "share"), [(12, 16, 100), (12, 16, 60), (512, 1024, 100)]
+)
 def test_selective(window, slots, share):
     replayed("selective", window, slots, share)
 
