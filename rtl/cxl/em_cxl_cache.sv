@@ -298,7 +298,8 @@ module em_cxl_cache
   written_t written, written_q, answered_q;
 
   always_comb begin
-    written.valid    = decision_valid_q && decision_q.op == OpWrite && decision_q.step != StepStalled;
+    written.valid    = decision_valid_q && decision_q.op == OpWrite
+                       && decision_q.step != StepStalled;
     written.id       = decision_q.id;
     written.replaced = decision_q.step == StepReplaced;
   end

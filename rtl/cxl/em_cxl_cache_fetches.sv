@@ -71,10 +71,10 @@ module em_cxl_cache_fetches
 
   // One operation a cycle begins, joins or tells.
   always_ff @(posedge clk_i) begin
-    if (begin_i) begin
-      places_q[free_o] <= begin_place_i;
+    if (begin_i) places_q[free_o] <= begin_place_i;
+    if (begin_i || tell_i) begin
+      firsts_q[begin_i ? free_o : tell_fetch_i] <= begin_i ? id_i : next_q[first];
     end
-    if (begin_i || tell_i) firsts_q[begin_i ? free_o : tell_fetch_i] <= begin_i ? id_i : next_q[first];
     if (begin_i || join_i) lasts_q[begin_i ? free_o : join_fetch_i] <= id_i;
     if (join_i) next_q[lasts_q[join_fetch_i]] <= id_i;
   end

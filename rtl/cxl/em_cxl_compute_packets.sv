@@ -229,7 +229,8 @@ module em_cxl_compute_packets
   assign is_congestion  = arrival.command == CommandCongestion;
   assign is_response    = !is_congestion && arrival.command != CommandSackNak;
   assign takes_negative = arrival_valid && ready && is_negative && !negative_done_q;
-  assign takes_response = arrival_valid && ready && is_response && (!is_negative || negative_done_q);
+  assign takes_response = arrival_valid && ready && is_response
+                          && (!is_negative || negative_done_q);
   assign pop            = (takes_negative && !is_response) || takes_response || is_congestion;
 
   always_comb begin

@@ -3,13 +3,13 @@
 /// buffer of requests and the reorder buffer of responses are RAMs, indexed by the sequence number.
 ///
 /// Each cycle takes at most one packet to send, one delivery, one new request, and one of response,
-/// SACK + NAK and tick, in this order: a later one sees what the earlier ones did. What must be sent
-/// again is found by a walk over the slots, one a cycle, and nothing is taken meanwhile.
+/// SACK + NAK and tick, in this order: a later one sees what the earlier ones did. A walk over the
+/// slots, one a cycle, finds what must be sent again, and nothing is taken meanwhile.
 module em_cxl_requester
   import em_cxl_pkg::*;
 #(
-    /// Requests that are sent and not answered, and slots for these and for those that wait: a power
-    /// of two, at most 2^15.
+    /// Requests that are sent and not answered, and slots for these and for those that wait: a
+    /// power of two, at most 2^15.
     parameter int unsigned Window = 512,
     parameter int unsigned Slots = 1024,
     parameter sequence_t   Initial = '0,

@@ -67,7 +67,7 @@ module em_cxl_responder
   logic sack_push, sack_room, sack_valid, sack_pop, sack_stale;
   logic again_push, again_room, again_valid, again_pop, again_stale;
   sequence_t sack, again;
-  logic advances, polls, issues, arrives, answers, repeats, negates, takes;
+  logic advances, polls, issues, arrives, answers, repeats, negates, takes, sacks;
   arrival_e arrival;
 
   /// `later` is after `earlier`, on the circle of sequence numbers.
@@ -113,6 +113,7 @@ module em_cxl_responder
     sack_push   = 1'b0;
     again_push  = 1'b0;
     takes       = 1'b0;
+    sacks       = 1'b0;
     arrival     = ArrivalOutsideWindow;
 
     if (advances) next_d = next_q + 1'b1;
@@ -160,11 +161,11 @@ module em_cxl_responder
         arrival = kept_d[place_t'(request_sequence_i)] ? ArrivalDuplicate : ArrivalKept;
         takes   = 1'b1;
         if (arrives) begin
-          sack_push = sack_room && !(kept_d[place_t'(request_sequence_i)]
-                                     && sacking_d[place_t'(request_sequence_i)]);
-          sacking_d[place_t'(request_sequence_i)] = sack_push || (kept_d[place_t'(request_sequence_i)]
-                                                 && sacking_d[place_t'(request_sequence_i)]);
-          kept_d[place_t'(request_sequence_i)] = 1'b1;
+          sacks     = kept_d[place_t'(request_sequence_i)]
+                      && sacking_d[place_t'(request_sequence_i)];
+          sack_push = sack_room && !sacks;
+          sacking_d[place_t'(request_sequence_i)] = sack_push || sacks;
+          kept_d[place_t'(request_sequence_i)]    = 1'b1;
         end
       end
     end else if (to_answer_d - request_sequence_i <= Size) begin

@@ -1,5 +1,5 @@
-/// The memory node's TLB as a CAM (section III.C): all entries are compared at once, and are kept in
-/// the order of their use, the most recently used first.
+/// The memory node's TLB as a CAM (section III.C): all entries are compared at once, and are kept
+/// in the order of their use, the most recently used first.
 module em_cxl_tlb
   import em_cxl_pkg::*;
 #(

@@ -3,8 +3,8 @@
 /// for operation what `Translator` of crates/cxl does.
 ///
 /// A TLB hit is answered two cycles after it was taken. Otherwise each bucket that is read takes a
-/// cycle more, and a search ends at the first bucket from which no entry had to go on. After a reset
-/// the table is emptied, a bucket a cycle.
+/// cycle more, and a search ends at the first bucket from which no entry had to go on. After a
+/// reset the table is emptied, a bucket a cycle.
 module em_cxl_translator
   import em_cxl_pkg::*;
 #(

@@ -82,8 +82,8 @@ module em_cxl_cache_set_proof
       if (after[w].present && after[w].line == watched.line && after[w].dirty[watched_byte_i]) begin
         stays = 1'b1;
       end
-      if (after[w].present && after[w].line == line_i && after[w].age == '0 && way == way_index_t'(w)
-          && (after[w].dirty & mask_i) == mask_i) begin
+      if (after[w].present && after[w].line == line_i && after[w].age == '0
+          && way == way_index_t'(w) && (after[w].dirty & mask_i) == mask_i) begin
         is_placed = 1'b1;
       end
       if (set_i[w].present && set_i[w].line == victim_line && set_i[w].dirty == victim_mask) begin
@@ -119,8 +119,8 @@ module em_cxl_cache_set_proof
       else assert (joined == set_i[way].fetch && set_i[way].fetching);
     end
     // A byte becomes valid by being written or by a good fill, and by nothing else.
-    if (after[watched_way_i].valid[watched_byte_i] && !(watched.present && watched.valid[watched_byte_i]))
-    begin
+    if (after[watched_way_i].valid[watched_byte_i]
+        && !(watched.present && watched.valid[watched_byte_i])) begin
       assert ((op_i == OpWrite && mask_i[watched_byte_i]) || (is_fill && good_i));
       assert (way == watched_way_i);
     end

@@ -93,7 +93,8 @@ module em_cxl_responder_proof
   end
 
   logic watched_waits, watched_answer;
-  assign watched_waits  = kept[place_t'(watched_q)] && watched_q - to_issue < to_answer + Size - to_issue;
+  assign watched_waits  = kept[place_t'(watched_q)]
+                          && watched_q - to_issue < to_answer + Size - to_issue;
   assign watched_answer = done[place_t'(watched_q)] && watched_q - to_answer < Size;
 
   always_ff @(posedge clk_i) begin
@@ -104,11 +105,14 @@ module em_cxl_responder_proof
       watched_bit_q <= watched_bit_i;
     end else begin
       // The world: copies of a request are alike, and what is executed completes once.
-      if (request_valid_i && request_sequence_i == watched_q) assume (request_bit_i == watched_bit_q);
+      if (request_valid_i && request_sequence_i == watched_q) begin
+        assume (request_bit_i == watched_bit_q);
+      end
       if (complete_i) assume (executing_q[complete_place_i]);
       if (complete_i) executing_q[complete_place_i] <= 1'b0;
       if (issue_i && issuable) executing_q[place_t'(to_issue)] <= 1'b1;
-      if (complete_i && complete_place_i == place_t'(watched_q) && watched_q - to_answer < Size) begin
+      if (complete_i && complete_place_i == place_t'(watched_q)
+          && watched_q - to_answer < Size) begin
         answer_bit_q <= complete_bit_i;
       end
       was_issued_q <= issue_i && issuable;
@@ -132,7 +136,9 @@ module em_cxl_responder_proof
       end
       // The buffers hold the watched request and its response as they came.
       if (watched_waits) assert (u_dut.u_requests.words_q[place_t'(watched_q)][0] == watched_bit_q);
-      if (watched_answer) assert (u_dut.u_responses.words_q[place_t'(watched_q)][0] == answer_bit_q);
+      if (watched_answer) begin
+        assert (u_dut.u_responses.words_q[place_t'(watched_q)][0] == answer_bit_q);
+      end
     end
     if (past_q) begin
       // In order, each once, as it came.

@@ -34,6 +34,16 @@ inline Line line_of(const std::string& text) {
   return line;
 }
 
+// Writes the bytes of a mask.
+inline void store(Line* line, const Line& data, uint64_t mask) {
+  for (unsigned i = 0; i < 64; i++) {
+    if (mask >> i & 1) {
+      const uint32_t lane = 0xffu << 8 * (i % 4);
+      (*line)[i / 4] = ((*line)[i / 4] & ~lane) | (data[i / 4] & lane);
+    }
+  }
+}
+
 // Packed structs as words of 32 bits, filled from the lowest bit on.
 template <size_t kWords>
 struct Packed {

@@ -1,10 +1,10 @@
 //! Writes frames, one a line, and what they say, for the equivalence test of the RTL's emitter and
 //! parser. Standard input has the parameters on one line: `FRAMES SEED`.
 //!
-//! A line is `OCTETS SENT FAULT ENTRIES NUMBER DATA MASK STATUS LINE ID SEQUENCE ACKED_READ SACK NAK
-//! COMMAND FROM TO`: the octets without check sequence, 1 if they are what is sent, the fault or 0,
-//! and the fields, which are 0 where the packet has none or the frame is at fault. Numbers are
-//! hexadecimal.
+//! A line is `OCTETS SENT FAULT ENTRIES NUMBER DATA MASK STATUS LINE ID SEQUENCE ACKED_READ SACK
+//! NAK COMMAND FROM TO`: the octets without check sequence, 1 if they are what is sent, the fault
+//! or 0, and the fields, which are 0 where the packet has none or the frame is at fault. Numbers
+//! are hexadecimal.
 //!
 //! Half of the frames are as they are sent. Others have octets changed, cut off or added, or any
 //! content.

@@ -3,8 +3,8 @@
 //! T3 T4 T5 T6 CLOCK_PS DEPTH_BYTES CYCLES SEED`, rates in Mb/s and times in cycles.
 //!
 //! A line is `PHASE CURRENT TARGET SPEEDUPS INCREASE TIMER DEAF PFC BYTES MAY`: the state before
-//! the cycle, with `-` for no timer; then 1 if a PFC frame comes that changes the rate, 2 if it is a
-//! duplicate; and the bytes of a frame that is there, 0 for none, and whether it may go.
+//! the cycle, with `-` for no timer; then 1 if a PFC frame comes that changes the rate, 2 if it is
+//! a duplicate; and the bytes of a frame that is there, 0 for none, and whether it may go.
 
 #[path = "../../edm/tests/support/rng.rs"]
 mod rng;

@@ -2,13 +2,13 @@
 //! Standard input has the parameters on one line: `selective|go-back-n WINDOW SLOTS RETRY_CYCLES
 //! STEPS SEED`.
 //!
-//! A line is the time in cycles and up to four parts, in the order in which they are done, each with
-//! its outcome:
+//! A line is the time in cycles and up to four parts, in the order in which they are done, each
+//! with its outcome:
 //! - `S SENT WHY SEQUENCE ASK ID LINE MASK DATA`: a packet may be sent;
 //! - `D DELIVERED ORIGIN LINE IS_READ ID STATUS DATA`: a response may be delivered;
 //! - `Q ORIGIN ASK ID LINE MASK DATA`: a new request;
-//! - `R RECEIPT SEQUENCE IS_READ ID STATUS DATA`, `N RECEIPT NAK SACK` or `T`: a response or a SACK +
-//!   NAK has come, or what has waited for too long is looked for.
+//! - `R RECEIPT SEQUENCE IS_READ ID STATUS DATA`, `N RECEIPT NAK SACK` or `T`: a response or a
+//!   SACK + NAK has come, or what has waited for too long is looked for.
 //!
 //! Numbers are hexadecimal, and `-` is nothing.
 

@@ -183,4 +183,28 @@ MUTANTS = [
         "assign pfc_o      = 1'b0;",
         [bench("em_cxl_pair") + " -k fifo"],
     ),
+    (
+        "cxl/em_cxl_axi_slave.sv",
+        "assign read_waits  = ar_valid_i && !reading_q[ar_id_i] &&",
+        "assign read_waits  = ar_valid_i &&",
+        [bench("em_cxl_node")],
+    ),
+    (
+        "cxl/em_cxl_axi_slave.sv",
+        "assign b_acked       = b_busy_q ? b_acked_q : acked_valid;",
+        "assign b_acked       = acked_valid;",
+        [bench("em_cxl_node")],
+    ),
+    (
+        "cxl/em_cxl_compute_node.sv",
+        "until_q <= sent_backs_q + CountBits'(push && pushed.victim);",
+        "until_q <= sent_backs_q;",
+        [bench("em_cxl_node")],
+    ),
+    (
+        "cxl/em_cxl_compute_node.sv",
+        "assign submits_victim = head.victim && !victim_sent_q;",
+        "assign submits_victim = head.victim && !victim_sent_q && !head.fetch;",
+        [bench("em_cxl_node")],
+    ),
 ]

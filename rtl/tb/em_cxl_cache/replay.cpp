@@ -164,7 +164,9 @@ class Bench {
     counts_["answers"] += row_.answers.size();
     steps_.push_back({taken + kStep, row_});
     if (row_.victim) victims_.push_back({taken + kVictimData, row_});
-    if (row_.op == 'W' && kSteps[row_.step] != "stalled") written_.push_back({taken + kWritten, row_});
+    if (row_.op == 'W' && kSteps[row_.step] != "stalled") {
+      written_.push_back({taken + kWritten, row_});
+    }
     uint64_t at = taken + kRead;
     for (const Answer& answer : row_.answers) reads_.push_back({at++, answer});
     more_ = parse(&row_);
@@ -173,7 +175,7 @@ class Bench {
   template <typename T>
   bool due(const std::deque<Due<T>>& queue, bool comes, const char* what) {
     const bool is_due = !queue.empty() && queue.front().cycle == now_;
-    if (is_due != comes) fail(now_, std::string(comes ? "comes early: " : "does not come: ") + what);
+    if (is_due != comes) fail(now_, std::string(comes ? "too early: " : "not there: ") + what);
     return is_due;
   }
 
@@ -191,7 +193,9 @@ class Bench {
       const Row& row = victims_.front().what;
       for (unsigned i = 0; i < 64; i++) {
         const uint32_t differ = dut_.victim_data_o[i / 4] ^ row.victim_data[i / 4];
-        if ((row.victim_mask >> i & 1) && (differ >> 8 * (i % 4) & 0xff)) fail(now_, "victim's data");
+        if ((row.victim_mask >> i & 1) && (differ >> 8 * (i % 4) & 0xff)) {
+          fail(now_, "victim's data");
+        }
       }
       victims_.pop_front();
     }
@@ -205,7 +209,9 @@ class Bench {
     if (due(reads_, dut_.read_valid_o, "the response of a read")) {
       const Answer& answer = reads_.front().what;
       bool equal = dut_.read_id_o == answer.id && dut_.read_good_o == answer.good;
-      for (unsigned i = 0; answer.good && i < 16; i++) equal &= dut_.read_data_o[i] == answer.data[i];
+      for (unsigned i = 0; answer.good && i < 16; i++) {
+        equal &= dut_.read_data_o[i] == answer.data[i];
+      }
       if (!equal) fail(now_, "the response of a read is another");
       reads_.pop_front();
     }

@@ -34,4 +34,6 @@ def test_a_small_cache_that_stalls_and_replaces(share):
 
 def test_the_published_cache():
     counts = replayed(PUBLISHED, 90, OPERATIONS)
-    assert counts["R_hit"] > 1000 and counts["W_replaced"] > 1000 and counts["answers"] > 1000, counts
+    assert counts["R_hit"] > 1000 and counts["W_replaced"] > 1000 and counts["answers"] > 1000, (
+        counts
+    )

@@ -6,7 +6,6 @@
 // Arguments: requests, loss, duplicates and damage of 10,000 frames, jitter in cycles, share of
 // cycles in percent in which the memory node takes a request from its FIFO, seed.
 
-#include <array>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -17,6 +16,7 @@
 #include <vector>
 
 #include "../coverage.h"
+#include "../cxl_network.h"
 #include "../cxl_trace.h"
 #include "Vem_cxl_pair.h"
 #include "verilated.h"
@@ -28,14 +28,14 @@ using cxl_trace::fail;
 using cxl_trace::Line;
 using cxl_trace::Request;
 using cxl_trace::Response;
+using cxl_trace::store;
 
-constexpr uint64_t kLines = 24, kFlightCycles = 120;
-constexpr unsigned kBeatWords = 19;
-
-using Beat = std::array<uint32_t, kBeatWords>;
+constexpr uint64_t kLines = 24;
 
 struct Setup {
-  uint64_t requests, loss, duplicates, damage, jitter, drain_share, seed;
+  uint64_t requests;
+  cxl_trace::Faults faults;
+  uint64_t drain_share, seed;
 };
 
 struct Access {
@@ -45,14 +45,10 @@ struct Access {
   Line expected = {};
 };
 
-struct Frame {
-  std::vector<Beat> beats;
-  bool error = false;
-};
-
 class Bench {
  public:
-  explicit Bench(const Setup& setup) : setup_(setup), draws_(setup.seed) {
+  explicit Bench(const Setup& setup)
+      : setup_(setup), draws_(setup.seed), network_(setup.faults, setup.seed + 1) {
     dut_.clk_i = dut_.rst_ni = 0;
     dut_.submit_i = dut_.deliver_i = dut_.drain_i = dut_.issue_i = dut_.complete_i = dut_.pfc_i = 0;
     dut_.beat_valid_i = dut_.beat_ready_i = dut_.error_i = 0;
@@ -75,9 +71,7 @@ class Bench {
     dut_.drain_i = draws_() % 100 < setup_.drain_share;
     dut_.issue_i = draws_() % 100 < 90;
     complete();
-    for (unsigned to = 0; to < 2; to++) arrive(to);
-    dut_.beat_ready_i = 0;
-    for (unsigned from = 0; from < 2; from++) dut_.beat_ready_i |= (draws_() % 100 < 90) << from;
+    network_.offer(now_, &dut_);
     signal();
     dut_.eval();
     look();
@@ -96,8 +90,6 @@ class Bench {
   }
 
  private:
-  bool chance(uint64_t of_10_000) { return draws_() % 10'000 < of_10_000; }
-
   // The next access of the host, and what it must bring, as all before it are executed first.
   Access access() {
     Access made;
@@ -119,15 +111,6 @@ class Bench {
     return made;
   }
 
-  static void store(Line* line, const Line& data, uint64_t mask) {
-    for (unsigned i = 0; i < 64; i++) {
-      if (mask >> i & 1) {
-        const uint32_t lane = 0xffu << 8 * (i % 4);
-        (*line)[i / 4] = ((*line)[i / 4] & ~lane) | (data[i / 4] & lane);
-      }
-    }
-  }
-
   // Requests complete in any order.
   void complete() {
     dut_.complete_i = !executing_.empty() && draws_() % 100 < 90;
@@ -139,48 +122,11 @@ class Bench {
     for (unsigned i = 0; i < 17; i++) dut_.complete_response_i[i] = response.words[i];
   }
 
-  // One beat a cycle of the frame that has come first.
-  void arrive(unsigned to) {
-    auto& flying = flying_[to];
-    auto& frame = arriving_[to];
-    if (frame.beats.empty() && !flying.empty() && flying.begin()->first <= now_) {
-      frame = flying.begin()->second;
-      flying.erase(flying.begin());
-    }
-    const uint8_t bit = static_cast<uint8_t>(1u << to);
-    dut_.beat_valid_i &= static_cast<uint8_t>(~bit);
-    dut_.error_i &= static_cast<uint8_t>(~bit);
-    if (frame.beats.empty()) return;
-    dut_.beat_valid_i |= bit;
-    if (frame.error) dut_.error_i |= bit;
-    for (unsigned i = 0; i < kBeatWords; i++) dut_.beat_i[to][i] = frame.beats.front()[i];
-    frame.beats.erase(frame.beats.begin());
-  }
-
   // A PFC frame a microsecond while the memory node asks for it, and half of one later.
   void signal() {
     dut_.pfc_i = pfc_at_ != 0 && now_ == pfc_at_;
     if (dut_.pfc_i) counts_["pfc"]++;
-    if (now_ >= pfc_at_ + 250) pfc_at_ = dut_.pfc_o ? now_ + kFlightCycles : 0;
-  }
-
-  void send(unsigned from) {
-    const unsigned to = 1 - from;
-    Frame frame;
-    std::swap(frame.beats, leaving_[from]);
-    counts_["frames"]++;
-    if (chance(setup_.loss)) {
-      counts_["lost"]++;
-      return;
-    }
-    for (unsigned copies = chance(setup_.duplicates) ? 2 : 1; copies > 0; copies--) {
-      Frame copy = frame;
-      copy.error = chance(setup_.damage);
-      if (copy.error) copy.beats.front()[draws_() % kBeatWords] ^= 1u << draws_() % 31 << 1;
-      counts_["damaged"] += copy.error;
-      const uint64_t late = setup_.jitter ? draws_() % setup_.jitter : 0;
-      flying_[to].emplace(now_ + kFlightCycles + late, copy);
-    }
+    if (now_ >= pfc_at_ + 250) pfc_at_ = dut_.pfc_o ? now_ + cxl_trace::kFlightCycles : 0;
   }
 
   // What comes out in this cycle.
@@ -190,14 +136,7 @@ class Bench {
       submitted_++;
       if (submitted_ < setup_.requests) offered_ = access();
     }
-    for (unsigned from = 0; from < 2; from++) {
-      if ((dut_.beat_valid_o & dut_.beat_ready_i) >> from & 1) {
-        Beat beat;
-        for (unsigned i = 0; i < kBeatWords; i++) beat[i] = dut_.beat_o[from][i];
-        leaving_[from].push_back(beat);
-        if (beat[0] & 1) send(from);
-      }
-    }
+    network_.take(now_, dut_, &counts_);
     if (dut_.issued_o) execute();
     if (dut_.delivered_o) deliver();
     if (dut_.sent_o) counts_["why_" + std::to_string(dut_.sent_why_o)]++;
@@ -230,7 +169,7 @@ class Bench {
   void deliver() {
     if (delivered_ >= executed_) fail(now_, "a response before its request was executed");
     const Access& made = made_.front();
-    if (dut_.delivered_origin_o != (delivered_ & 0xffff)) fail(now_, "another response is delivered");
+    if (dut_.delivered_origin_o != (delivered_ & 0xffff)) fail(now_, "another response");
     const bool is_read = (dut_.delivered_response_o[16] >> 10 & 1) != 0;
     if (is_read != (made.ask == 0)) fail(now_, "a response of another kind");
     for (unsigned i = 0; is_read && i < 16; i++) {
@@ -245,16 +184,14 @@ class Bench {
   Vem_cxl_pair dut_;
   em::Coverage coverage_;
   std::mt19937 draws_;
+  cxl_trace::Network<Vem_cxl_pair> network_;
   Access offered_;
   // Made and not delivered, the oldest first.
   std::deque<Access> made_;
   std::map<uint64_t, Line> truth_, memory_;
   std::vector<std::pair<unsigned, Response>> executing_;
-  std::multimap<uint64_t, Frame> flying_[2];
-  Frame arriving_[2];
-  std::vector<Beat> leaving_[2];
   uint64_t now_ = 0, progress_ = 0, pfc_at_ = 0, submitted_ = 0, executed_ = 0, delivered_ = 0;
-  std::map<std::string, uint64_t> counts_;
+  cxl_trace::Counts counts_;
 };
 
 }  // namespace
@@ -263,8 +200,8 @@ int main(int argc, char** argv) {
   Verilated::commandArgs(argc, argv);
   if (argc != 8) fail(0, "seven arguments");
   const auto argument = [&](int at) { return std::strtoull(argv[at], nullptr, 10); };
-  Bench bench({argument(1), argument(2), argument(3), argument(4), argument(5), argument(6),
-               argument(7)});
+  const cxl_trace::Faults faults = {argument(2), argument(3), argument(4), argument(5)};
+  Bench bench({argument(1), faults, argument(6), argument(7)});
   while (bench.waits()) bench.cycle();
   // What is still on its way must change nothing.
   for (int after = 0; after < 5'000; after++) bench.cycle();

@@ -50,7 +50,8 @@ State state_of(const Vem_cxl_rate& dut) {
 
 std::string text_of(const State& s) {
   std::string text;
-  for (const auto field : {s.phase, s.current, s.target, s.speedups, s.increase, s.timed, s.timer, s.deaf}) {
+  for (const auto field :
+       {s.phase, s.current, s.target, s.speedups, s.increase, s.timed, s.timer, s.deaf}) {
     text += " " + std::to_string(field);
   }
   return text;
@@ -106,7 +107,8 @@ int main(int argc, char** argv) {
   print("duplicates", duplicates);
   print("sent", sent);
   print("held", held);
-  const char* names[] = {"stable", "pfc_response", "recovery", "recovery_pfc", "exploration", "guessing"};
+  const char* names[] = {"stable",       "pfc_response", "recovery",
+                         "recovery_pfc", "exploration",  "guessing"};
   for (unsigned i = 0; i < 6; i++) print(names[i], phases[i]);
   return 0;
 }

@@ -15,8 +15,7 @@ NAMES += [f"T{n}Cycles" for n in range(1, 7)] + ["ClockPs", "DepthBytes"]
 # ones; and a line of a few steps, on which rounding and the floor are met at once.
 CASES = {
     "quick": [100_000, 1_000, 100_000, 1_000, 250, 50, 55, 1_000, 200, 100, 4_000, 242],
-    "published": [100_000, 1_000, 40_000, 1_000, 12_500, 2_500, 2_750, 50_000, 10_000, 5_000]
-    + [4_000, 242],
+    "published": [100000, 1000, 40000, 1000, 12500, 2500, 2750, 50000, 10000, 5000, 4000, 242],
     "least": [9, 2, 7, 4, 3, 0, 1, 5, 2, 1, 8_000, 255],
 }
 # Of 10^5 cycles.

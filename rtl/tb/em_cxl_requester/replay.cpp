@@ -111,7 +111,8 @@ class Bench {
     if (step.delivers && dut_.deliverable_o != step.delivered) fail(now_, "a delivery, or none");
     if (step.submits && !dut_.room_o) fail(now_, "no room");
     if ((step.responds || step.negates) && dut_.receipt_o != step.receipt) {
-      fail(now_, "receipt " + std::to_string(dut_.receipt_o) + ", not " + std::to_string(step.receipt));
+      fail(now_, "receipt " + std::to_string(dut_.receipt_o) + ", not " +
+                     std::to_string(step.receipt));
     }
     if (step.responds) counts_["response_" + std::to_string(step.receipt)]++;
     if (step.negates) counts_["negative_" + std::to_string(step.receipt)]++;

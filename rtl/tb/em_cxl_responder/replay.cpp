@@ -1,6 +1,6 @@
 // Replays what the Rust model's Responder does on the Verilated em_cxl_responder: the same steps in
-// the same order, and every packet, issued request and arrival must be the model's. Reads a trace of
-// `responder_trace` from the standard input; the argument is the share of cycles, in percent, in
+// the same order, and every packet, issued request and arrival must be the model's. Reads a trace
+// of `responder_trace` from the standard input; the argument is the share of cycles, in percent, in
 // which a step is done.
 
 #include <cstdint>
@@ -100,9 +100,10 @@ class Bench {
     for (unsigned i = 0; i < 17; i++) dut_.complete_response_i[i] = step.complete.words[i];
     for (unsigned i = 0; i < 20; i++) dut_.request_i[i] = step.request.words[i];
     dut_.eval();
-    if (step.issues && dut_.issuable_o != step.issued) fail(now_, "a request can be issued, or not");
+    if (step.issues && dut_.issuable_o != step.issued) fail(now_, "a request waits, or not");
     if (step.arrives && dut_.arrival_o != step.arrival) {
-      fail(now_, "arrival " + std::to_string(dut_.arrival_o) + ", not " + std::to_string(step.arrival));
+      fail(now_, "arrival " + std::to_string(dut_.arrival_o) + ", not " +
+                     std::to_string(step.arrival));
     }
     if (step.arrives) counts_["arrival_" + std::to_string(step.arrival)]++;
     dut_.clk_i = 1;
