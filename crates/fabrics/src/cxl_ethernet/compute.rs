@@ -13,8 +13,9 @@ use ethermem_workload::NodeIndex;
 
 use super::{Access, CxlEthernetConfig, SECTION_LINES, mac};
 
-/// Recent lines of which a compute node knows the message; twice what can be under way.
-const RECENT: usize = 4 * ACCESSES_MAX;
+/// Recent lines of which a compute node knows the message: eight times what can be under way, so
+/// that one which is sent again is still known.
+const RECENT: usize = 16 * ACCESSES_MAX;
 /// The line of an access is its number times this, modulo a section: neighbours in time are in
 /// different rows of the memory. An odd number, so that each number has its line.
 const SPREAD: u64 = 5_001;
@@ -75,7 +76,7 @@ pub(super) struct Compute {
     pub(super) peers: Vec<Option<Peer>>,
     /// By index of a memory node: requests that were sent again, and those of them by a timeout.
     pub(super) resent: Vec<(u64, u64)>,
-    /// Messages that have accesses to begin, in order: reads, and writes.
+    /// Messages that have accesses to begin, in turn: reads, and writes.
     reads: VecDeque<Work>,
     writes: VecDeque<Work>,
     /// Number of accesses that were begun.
@@ -88,7 +89,8 @@ pub(super) struct Compute {
     pub(super) mac_free: Ps,
     /// The time of the pending wake.
     pub(super) woken: Ps,
-    pub(super) is_paused: bool,
+    /// While a switch pauses its link: the time of the next signal.
+    pub(super) signal_at: Option<Ps>,
 }
 
 /// An access whose response the processor has.
@@ -114,7 +116,7 @@ impl Compute {
             free: Vec::new(),
             mac_free: Ps::ZERO,
             woken: Ps::MAX,
-            is_paused: false,
+            signal_at: None,
         }
     }
 
@@ -123,21 +125,24 @@ impl Compute {
         if work.is_write { &mut self.writes } else { &mut self.reads }.push_back(work);
     }
 
-    /// Begins accesses as far as the agent has credits.
+    /// Begins accesses as far as the agent has credits. Messages take turns, a line each, as the
+    /// threads of a processor do.
     pub(super) fn begin(&mut self, now: Ps) {
         loop {
             let (reads, writes) = self.node.in_flight();
-            let next = match (self.reads.front_mut(), self.writes.front_mut()) {
-                (Some(work), _) if reads < ACCESSES_MAX => work,
-                (_, Some(work)) if writes < ACCESSES_MAX => work,
-                _ => return,
+            let may_read = reads < ACCESSES_MAX && !self.reads.is_empty();
+            let may_write = writes < ACCESSES_MAX && !self.writes.is_empty();
+            let queue = match (may_read, may_write) {
+                (true, _) => &mut self.reads,
+                (false, true) => &mut self.writes,
+                (false, false) => return,
             };
-            let (work, mask) = (*next, next.mask());
-            next.begun += 1;
-            if next.begun == Work::lines(next.bytes) {
-                if work.is_write { &mut self.writes } else { &mut self.reads }.pop_front();
+            let Some(work) = queue.pop_front() else { return };
+            let begun = work.begun + 1;
+            if begun < Work::lines(work.bytes) {
+                queue.push_back(Work { begun, ..work });
             }
-            self.access(now, work, mask);
+            self.access(now, work, work.mask());
         }
     }
 

@@ -97,6 +97,8 @@ pub struct CxlEthernetConfig {
     pub writes: Writes,
     /// Frames lost on the last link of their way, of a million.
     pub loss_ppm: u32,
+    /// True if memories are timed at their best: TLBs hit, rows are open. For the time alone.
+    pub at_best: bool,
 }
 
 /// Between processor and agent, one way: half of what 415 ns for all hits leave beside the mean of
@@ -183,12 +185,15 @@ impl Parameters for CxlEthernetConfig {
                 &[("posted", Writes::Posted), ("acknowledged", Writes::Acknowledged)],
             )?,
             loss_ppm: table.integer("loss_ppm", 0, 0..=500_000)? as u32,
+            at_best: false,
         })
     }
 
     fn quiet(&mut self) {
         self.loss_ppm = 0;
-        // The rate outlives messages: the time of one alone would depend on earlier ones.
+        // TLBs and rows outlive messages, as does the rate: the time of a message alone would
+        // depend on earlier ones.
+        self.at_best = true;
         self.control.initial = self.control.line;
     }
 

@@ -52,6 +52,8 @@ pub(super) struct Memory {
     /// Time at which the data path takes the next frame out of the FIFO.
     free: Ps,
     dram: Option<Dram>,
+    /// The time of the last access to it: accesses behind one that waits for the page table wait.
+    dram_at: Ps,
     /// Accesses under way, by the time of their end and their order.
     under_way: BinaryHeap<Reverse<(Ps, u64, AccessHandle)>>,
     begun: Vec<(AccessHandle, Begun)>,
@@ -81,13 +83,16 @@ impl Times {
         let request = stages.request_build + stages.to_memory();
         let more = config.cycles(request) - config.cycles(managers());
         let memory = |is_read| match config.memory {
-            MemoryKind::Fabric => memory_access,
+            // As in every fabric, a write ends when it is there.
+            MemoryKind::Fabric if is_read => memory_access,
+            MemoryKind::Fabric => Ps::ZERO,
+            MemoryKind::Ddr4 if config.at_best => controller(config, is_read) + open_row(is_read),
             MemoryKind::Ddr4 => controller(config, is_read),
         };
         Times {
             read: memory(true) + more + config.cycles(stages.response_data),
             write: memory(false) + more,
-            table: memory(true),
+            table: if config.at_best { Ps::ZERO } else { memory(true) },
             cycle: config.memory_clock.period,
             width: config.width.0,
         }
@@ -98,22 +103,28 @@ impl Times {
 /// of a closed row, or less a write that is accepted at once.
 fn controller(config: &CxlEthernetConfig, is_read: bool) -> Ps {
     let stage = config.cycles(StageLatencies::published().memory(is_read));
+    let closed = Timing::ddr4_2400().rcd + open_row(is_read);
+    Ps(stage.0.saturating_sub(closed.0))
+}
+
+/// An access to an open row of an idle memory.
+fn open_row(is_read: bool) -> Ps {
     let timing = Timing::ddr4_2400();
-    let dram = timing.rcd + if is_read { timing.cl } else { timing.cwl } + timing.burst;
-    Ps(stage.0.saturating_sub(dram.0))
+    timing.burst + if is_read { timing.cl } else { timing.cwl }
 }
 
 impl Memory {
     pub(super) fn new(config: &CxlEthernetConfig, at: NodeIndex, nodes: u16) -> Memory {
         let node = MemoryNode::new(config.memory(mac(at), nodes));
         let dram = || Dram::new(Geometry::published(), Timing::ddr4_2400());
-        let dram = (config.memory == MemoryKind::Ddr4).then(dram);
+        let dram = (config.memory == MemoryKind::Ddr4 && !config.at_best).then(dram);
         Memory {
             node: node.expect("the scenario was checked"),
             clients: vec![None; usize::from(nodes)],
             pages: Vec::new(),
             free: Ps::ZERO,
             dram: dram.transpose().expect("the published geometry"),
+            dram_at: Ps::ZERO,
             under_way: BinaryHeap::new(),
             begun: Vec::new(),
             number: 0,
@@ -148,7 +159,10 @@ impl Memory {
         let start = now + table;
         let fixed = if is_read { times.read } else { times.write };
         let end = match &mut self.dram {
-            Some(dram) => dram.access(start, access.line, !is_read).data_end + fixed,
+            Some(dram) => {
+                self.dram_at = self.dram_at.max(start);
+                dram.access(self.dram_at, access.line, !is_read).data_end + fixed
+            }
             None => start + fixed,
         };
         self.number += 1;

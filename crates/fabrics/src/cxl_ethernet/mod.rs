@@ -140,11 +140,14 @@ impl Boards {
             self.compute(at).begin(now);
         }
         let compute = self.computes[usize::from(at)].as_mut().expect("it has accesses");
-        let Some(mut wake) = compute.node.next_wake(now) else { return };
-        // Frames that could go wait for room in the FIFO, or for its clock.
+        let mut wake = compute.node.next_wake(now).unwrap_or(Ps::MAX);
         if wake <= now {
-            let room = net.interface_free(at).max(compute.mac_free);
-            wake = room.max(now + Ps(1));
+            // A frame waits for the FIFO's clock, or for room in it.
+            let room = if compute.mac_free > now { compute.mac_free } else { now + net.line(0) };
+            wake = room;
+        }
+        if let Some(signal) = compute.signal_at {
+            wake = wake.min(signal);
         }
         if wake < compute.woken {
             compute.woken = wake;
@@ -259,18 +262,20 @@ impl Boards {
         }
     }
 
-    /// Gives a compute side the signal of a pause, while its switch holds its link paused.
-    fn signal(&mut self, net: &mut Net<'_, Boards>, at: NodeIndex) {
-        let Some(compute) = &mut self.computes[usize::from(at)] else { return };
-        if !compute.is_paused {
+    /// Gives a compute side the signal of a pause, if it is time for it: the paper's nodes hear one
+    /// PFC frame after the other while a link is paused.
+    fn signal(&mut self, now: Ps, at: NodeIndex) {
+        let interval = self.rules.signal_interval;
+        let compute = self.compute(at);
+        if compute.signal_at.is_none_or(|due| due > now) {
             return;
         }
+        compute.signal_at = Some(now + interval);
         let mut octets = [0; OCTETS_MAX];
         let frame = Pause::of(mac(at), usize::from(PRIORITY), u16::MAX);
         let length = frame.emit_with_fcs(&mut octets).expect("there is room for a pause frame");
-        let heard = compute.node.on_frame(net.now(), &octets[..length]);
+        let heard = compute.node.on_frame(now, &octets[..length]);
         heard.expect("a pause frame is well formed");
-        net.wake(End::Source, at, net.now() + self.rules.signal_interval);
     }
 }
 
@@ -398,14 +403,17 @@ impl Transport for Boards {
             compute.woken = Ps::MAX;
         }
         compute.node.on_timer(now);
+        self.signal(now, at);
         self.go_on(net, at);
     }
 
     fn on_pause(&mut self, net: &mut Net<'_, Boards>, node: NodeIndex, paused: bool) {
+        let now = net.now();
+        // A node that only answers has no control of its rate.
         let Some(compute) = &mut self.computes[usize::from(node)] else { return };
-        compute.is_paused = paused;
+        compute.signal_at = paused.then_some(now);
         if paused {
-            self.signal(net, node);
+            self.signal(now, node);
             self.go_on(net, node);
         }
     }
