@@ -19,9 +19,11 @@ pub mod memory;
 pub mod rate;
 pub mod retry;
 mod ring;
+mod slots;
 pub mod stages;
 pub mod translate;
 
 pub use compute::{ComputeConfig, ComputeNode};
 pub use manager::GlobalMemoryManager;
 pub use memory::{MemoryConfig, MemoryNode};
+pub use slots::Storage;

@@ -1,27 +1,39 @@
-//! A queue of a fixed capacity, whose memory is reserved once.
+//! A queue of a fixed capacity.
 
-/// A bounded queue. It never allocates after construction.
+use std::collections::VecDeque;
+
+use crate::slots::Storage;
+
+/// A bounded queue. With reserved storage it never allocates after construction.
 #[derive(Clone, Debug)]
 pub(crate) struct Ring<T> {
-    items: Box<[Option<T>]>,
-    head: usize,
-    length: usize,
+    items: VecDeque<T>,
+    capacity: usize,
 }
 
 impl<T> Ring<T> {
-    /// An empty queue for `capacity` items.
+    /// An empty queue for `capacity` items, whose memory is reserved.
     pub(crate) fn new(capacity: usize) -> Ring<T> {
-        Ring { items: (0..capacity).map(|_| None).collect(), head: 0, length: 0 }
+        Ring::with(capacity, Storage::Reserved)
+    }
+
+    /// An empty queue for `capacity` items.
+    pub(crate) fn with(capacity: usize, storage: Storage) -> Ring<T> {
+        let items = match storage {
+            Storage::Reserved => VecDeque::with_capacity(capacity),
+            Storage::OnDemand => VecDeque::new(),
+        };
+        Ring { items, capacity }
     }
 
     #[inline]
     pub(crate) fn len(&self) -> usize {
-        self.length
+        self.items.len()
     }
 
     #[inline]
     pub(crate) fn is_full(&self) -> bool {
-        self.length == self.items.len()
+        self.items.len() == self.capacity
     }
 
     /// Appends an item, or gives it back if the queue is full.
@@ -30,34 +42,23 @@ impl<T> Ring<T> {
         if self.is_full() {
             return Err(item);
         }
-        let at = (self.head + self.length) % self.items.len();
-        self.items[at] = Some(item);
-        self.length += 1;
+        self.items.push_back(item);
         Ok(())
     }
 
     #[inline]
     pub(crate) fn front(&self) -> Option<&T> {
-        self.items.get(self.head)?.as_ref()
+        self.items.front()
     }
 
     #[inline]
     pub(crate) fn pop(&mut self) -> Option<T> {
-        let item = self.items.get_mut(self.head)?.take()?;
-        self.head = (self.head + 1) % self.items.len();
-        self.length -= 1;
-        Some(item)
+        self.items.pop_front()
     }
 
     /// Removes the items that do not satisfy `keep`, and keeps the order of the others.
-    pub(crate) fn retain(&mut self, mut keep: impl FnMut(&T) -> bool) {
-        for _ in 0..self.length {
-            let Some(item) = self.pop() else { return };
-            if keep(&item) {
-                let kept = self.push(item);
-                debug_assert!(kept.is_ok(), "an item was taken out just before");
-            }
-        }
+    pub(crate) fn retain(&mut self, keep: impl FnMut(&T) -> bool) {
+        self.items.retain(keep);
     }
 }
 

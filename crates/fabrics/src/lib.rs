@@ -3,6 +3,7 @@
 pub mod budget;
 pub mod clio;
 pub mod cxl;
+pub mod cxl_ethernet;
 pub mod dcpim;
 pub mod dctcp;
 pub mod edm;

@@ -48,6 +48,15 @@ impl<T: Transport> PacketFabric<T> {
         }
     }
 
+    /// Handles a pause frame that arrived at a port.
+    fn pause(&mut self, sim: &mut Sim<Event>, port: PortId, paused: bool) {
+        self.network.set_paused(sim, port, paused);
+        if port < self.network.layout.nodes() {
+            let net = &mut Net { sim, network: &mut self.network };
+            self.transport.on_pause(net, port, paused);
+        }
+    }
+
     #[inline]
     fn deliver(&mut self, sim: &mut Sim<Event>, id: PacketId) {
         let packet = self.network.take(id);
@@ -89,7 +98,7 @@ impl<T: Transport> Fabric for PacketFabric<T> {
     const EVENT_GAP_SHIFT: u32 = 7;
 
     fn build(config: &FabricConfig, seed: u64) -> PacketFabric<T> {
-        let layout = Layout::new(config, config.packet.stack.unwrap_or(T::stack()));
+        let layout = Layout::new(config, config.packet.stack.unwrap_or(T::stack_of(config)));
         let mut transport = T::new(config, &layout);
         transport.seed(seed);
         let network = Network::new(config, seed, layout, &transport);
@@ -98,6 +107,10 @@ impl<T: Transport> Fabric for PacketFabric<T> {
 
     fn draw_on(&mut self, timeline: &mut Timeline) {
         self.network.draw_on(timeline);
+    }
+
+    fn submit_delay(&self) -> Ps {
+        self.transport.submit_delay()
     }
 
     fn submit(&mut self, sim: &mut Sim<Event>, handle: Handle, message: &Message) {
@@ -109,7 +122,8 @@ impl<T: Transport> Fabric for PacketFabric<T> {
             }
         };
         let flow = self.network.open(handle, ends, purpose, bytes, NO_FLOW);
-        self.start(sim, flow);
+        self.transport.begin(&mut Net { sim, network: &mut self.network }, flow, message.kind);
+        self.pace(sim);
     }
 
     #[inline]
@@ -140,14 +154,14 @@ impl<T: Transport> Fabric for PacketFabric<T> {
             Event::Wake(end, node) => {
                 self.transport.on_wake(&mut Net { sim, network: &mut self.network }, end, node);
             }
-            Event::Pause(port) => self.network.set_paused(sim, port, true),
-            Event::Resume(port) => self.network.set_paused(sim, port, false),
+            Event::Pause(port) => self.pause(sim, port, true),
+            Event::Resume(port) => self.pause(sim, port, false),
         }
         self.pace(sim);
     }
 
     fn period(&self) -> Bytes {
-        Bytes(self.network.sizes.payload_max)
+        self.transport.period().unwrap_or(Bytes(self.network.sizes.payload_max))
     }
 
     fn steady_after(&self) -> Bytes {
@@ -159,6 +173,9 @@ impl<T: Transport> Fabric for PacketFabric<T> {
     }
 
     fn blocks(config: &FabricConfig, kind: Kind, bytes: Bytes) -> LinkBlocks {
+        if let Some(blocks) = T::blocks(config, kind, bytes) {
+            return blocks;
+        }
         let sizes = Sizes::of::<T>(config);
         let packets = sizes.packets(bytes.0);
         let rest = bytes.0 - (packets - 1) * sizes.payload_max;
@@ -207,6 +224,7 @@ impl<T: Transport> Fabric for PacketFabric<T> {
         if !network.shared.iter().all(SharedBuffer::is_idle) {
             return Err(Violation("a shared buffer still holds something".to_owned()));
         }
+        self.transport.close().map_err(Violation)?;
         let uses: Vec<LinkUse<'_>> = network
             .ports
             .iter()

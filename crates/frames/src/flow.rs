@@ -54,6 +54,7 @@ pub struct Flow<S> {
     received: bool,
     settled: bool,
     lost: bool,
+    standing: bool,
 }
 
 impl<S> Flow<S> {
@@ -61,6 +62,12 @@ impl<S> Flow<S> {
     #[must_use]
     pub fn is_lost(&self) -> bool {
         self.lost
+    }
+
+    /// True if it is of no message, and lasts as long as the network.
+    #[must_use]
+    pub fn is_standing(&self) -> bool {
+        self.standing
     }
 
     /// True if it answers a request and nothing of it has arrived yet.
@@ -75,6 +82,7 @@ impl<S> Flow<S> {
 pub(crate) struct Flows<S> {
     slots: Vec<Flow<S>>,
     free: Vec<FlowId>,
+    standing: usize,
 }
 
 /// The parameters of a new flow.
@@ -92,7 +100,7 @@ pub(crate) struct Opening {
 
 impl<S: Default> Flows<S> {
     pub(crate) fn new() -> Flows<S> {
-        Flows { slots: Vec::new(), free: Vec::new() }
+        Flows { slots: Vec::new(), free: Vec::new(), standing: 0 }
     }
 
     /// Opens a flow, which both of its ends hold.
@@ -121,11 +129,20 @@ impl<S: Default> Flows<S> {
             received: false,
             settled: false,
             lost: false,
+            standing: false,
         };
         match self.slots.get_mut(id as usize) {
             Some(slot) => *slot = flow,
             None => self.slots.push(flow),
         }
+        id
+    }
+
+    /// Opens a flow of no message, which is never released.
+    pub(crate) fn open_standing(&mut self, opening: Opening) -> FlowId {
+        let id = self.open(opening);
+        self[id].standing = true;
+        self.standing += 1;
         id
     }
 
@@ -172,9 +189,9 @@ impl<S: Default> Flows<S> {
         }
     }
 
-    /// Number of flows that are still held.
+    /// Number of flows of messages that are still held.
     pub(crate) fn open_count(&self) -> usize {
-        self.slots.len() - self.free.len()
+        self.slots.len() - self.free.len() - self.standing
     }
 }
 

@@ -146,16 +146,43 @@ impl<T: Transport> Network<T> {
         })
     }
 
+    /// Opens a flow that is of no message, and lasts as long as the network.
+    pub(super) fn open_standing(&mut self, source: NodeIndex, destination: NodeIndex) -> FlowId {
+        self.flows_opened += 1;
+        let spine = ecmp_spine(self.flows_opened, self.layout.spines());
+        self.flows.open_standing(Opening {
+            source,
+            destination,
+            purpose: Purpose::Data,
+            bytes: 0,
+            packets: 0,
+            handle: Handle::MAX,
+            request: NO_FLOW,
+            spine,
+        })
+    }
+
     #[inline]
     pub(super) fn send(&mut self, sim: &mut Sim<Event>, id: FlowId, out: Outgoing<T::Header>) {
+        let frame = match out.from {
+            End::Source => self.sizes.data(out.data_bytes),
+            End::Destination => self.sizes.control(),
+        };
+        self.send_frame(sim, id, frame, out);
+    }
+
+    #[inline]
+    pub(super) fn send_frame(
+        &mut self,
+        sim: &mut Sim<Event>,
+        id: FlowId,
+        frame: Frame,
+        out: Outgoing<T::Header>,
+    ) {
         let flow = &self.flows[id];
         let (source, destination) = match out.from {
             End::Source => (flow.source, flow.destination),
             End::Destination => (flow.destination, flow.source),
-        };
-        let frame = match out.from {
-            End::Source => self.sizes.data(out.data_bytes),
-            End::Destination => self.sizes.control(),
         };
         let spray = self.spray.get_mut(usize::from(source));
         let spine = spray.map_or(flow.spine, Spray::next_spine);
@@ -233,6 +260,9 @@ impl<T: Transport> Network<T> {
                 self.turn(sim, at, id);
                 continue;
             }
+            if !self.ingress.is_empty() && at >= self.layout.nodes() {
+                self.unkeep(sim, at, id);
+            }
             let packet = self.packets.remove(id);
             self.counts.dropped += 1;
             self.flows.release(packet.flow);
@@ -296,7 +326,7 @@ impl<T: Transport> Network<T> {
     fn watch(&self, sim: &mut Sim<Event>, sent: Sent) {
         let packet = &self.packets[sent.id];
         let flow = &self.flows[packet.flow];
-        if packet.data_bytes > 0 && !flow.is_lost() {
+        if packet.data_bytes > 0 && !flow.is_lost() && !flow.is_standing() {
             sim.leaves(flow.handle, sent.start);
         }
     }
@@ -393,6 +423,13 @@ impl<T: Transport> Network<T> {
             let opens = port.link.opens(sim.now());
             sim.at(opens.max(sim.now()), Event::Free(at));
         }
+    }
+
+    /// Ends the message of a flow at `at`, and its destination's part of the flow.
+    pub(super) fn end(&mut self, sim: &mut Sim<Event>, id: FlowId, at: Ps) {
+        self.finished = sim.now();
+        sim.finish(self.flows[id].handle, at);
+        self.flows.receive(id);
     }
 
     pub(super) fn deliver(&mut self, sim: &mut Sim<Event>, id: FlowId) {

@@ -2,10 +2,10 @@
 
 use ethermem_engine::config::FabricConfig;
 use ethermem_engine::config::Parameters;
-use ethermem_engine::engine::Sim;
+use ethermem_engine::engine::{Loss, Sim};
 use ethermem_engine::topology::{Balancing, Layout, PortKind, Tier};
 use ethermem_units::{Bytes, Ps};
-use ethermem_workload::{Kind, NodeIndex};
+use ethermem_workload::{Kind, LinkBlocks, NodeIndex};
 
 use super::network::{Event, Network};
 use super::{Discipline, Flow, FlowId, Frame, Packet, PauseLimits};
@@ -42,6 +42,11 @@ pub trait Transport: Sized + Send + 'static {
         Ps::ZERO
     }
 
+    /// [`Transport::stack`], if it depends on the configuration.
+    fn stack_of(_config: &FabricConfig) -> Ps {
+        Self::stack()
+    }
+
     /// The balancing of its packets over spines, if the scenario has no value.
     fn balancing() -> Balancing {
         Balancing::Ecmp
@@ -58,6 +63,17 @@ pub trait Transport: Sized + Send + 'static {
     /// Bytes of the buffer that the links into a switch share, beside the headroom of each.
     fn shared_bytes(&self, _tier: Tier) -> u64 {
         0
+    }
+
+    /// Time of a message before it is submitted: see
+    /// [`Fabric::submit_delay`](ethermem_engine::engine::Fabric::submit_delay).
+    fn submit_delay(&self) -> Ps {
+        Ps::ZERO
+    }
+
+    /// Starts the flow of a message that was just submitted.
+    fn begin(&mut self, net: &mut Net<'_, Self>, flow: FlowId, _kind: Kind) {
+        self.start(net, flow);
     }
 
     /// Starts a flow that was opened: its source may send.
@@ -79,6 +95,27 @@ pub trait Transport: Sized + Send + 'static {
     /// Handles the first packet of a response: the request has arrived, so its source forgets it.
     fn on_answered(&mut self, net: &mut Net<'_, Self>, request: FlowId) {
         net.settle(request);
+    }
+
+    /// Handles a pause frame that arrived at a node's interface, or the end of the pause.
+    fn on_pause(&mut self, _net: &mut Net<'_, Self>, _node: NodeIndex, _paused: bool) {}
+
+    /// Number of blocks that a message puts on the links, if its packets have sizes of their own.
+    fn blocks(_config: &FabricConfig, _kind: Kind, _bytes: Bytes) -> Option<LinkBlocks> {
+        None
+    }
+
+    /// Number of data bytes after which its timing repeats, if not those of a full packet.
+    fn period(&self) -> Option<Bytes> {
+        None
+    }
+
+    /// Checks what it knows at the end of a run, when nothing is under way.
+    ///
+    /// # Errors
+    /// A text that says which invariant does not hold.
+    fn close(&self) -> Result<(), String> {
+        Ok(())
     }
 
     /// Number of packets without data that it sends for `packets` of data, against their direction
@@ -182,6 +219,18 @@ impl<T: Transport> Net<'_, T> {
         self.network.send(self.sim, flow, outgoing);
     }
 
+    /// Gives a packet with a frame of its own size to the interface of one end of a flow.
+    #[inline]
+    pub fn send_frame(&mut self, flow: FlowId, frame: Frame, outgoing: Outgoing<T::Header>) {
+        self.network.send_frame(self.sim, flow, frame, outgoing);
+    }
+
+    /// Opens a flow of no message, which lasts as long as the network: for packets of many
+    /// messages.
+    pub fn open_standing(&mut self, source: NodeIndex, destination: NodeIndex) -> FlowId {
+        self.network.open_standing(source, destination)
+    }
+
     /// Wakes the transport for a flow at `deadline`, in place of its earlier deadline.
     #[inline]
     pub fn arm(&mut self, flow: FlowId, deadline: Ps) {
@@ -203,6 +252,32 @@ impl<T: Transport> Net<'_, T> {
     /// Reports that the destination has the whole flow: a message ends, or a request is answered.
     pub fn deliver(&mut self, flow: FlowId) {
         self.network.deliver(self.sim, flow);
+    }
+
+    /// Reports that a message has ended at `at`, which may be later than now, and that its flow's
+    /// destination waits for nothing more.
+    pub fn end(&mut self, flow: FlowId, at: Ps) {
+        self.network.end(self.sim, flow, at);
+    }
+
+    /// Reports that a message will never end, and that its flow's destination waits for nothing.
+    pub fn lose(&mut self, flow: FlowId, loss: Loss) {
+        self.sim.lose(self.network.flows[flow].handle, loss);
+        self.network.flows.receive(flow);
+    }
+
+    /// Reports that a message's request is at its memory node.
+    #[inline]
+    pub fn at_memory(&mut self, flow: FlowId) {
+        let now = self.sim.now();
+        self.sim.at_memory(self.network.flows[flow].handle, now);
+    }
+
+    /// Reports that data of a message leaves its node.
+    #[inline]
+    pub fn leaves(&mut self, flow: FlowId) {
+        let now = self.sim.now();
+        self.sim.leaves(self.network.flows[flow].handle, now);
     }
 
     /// Reports that the source sends no more of the flow and waits for nothing.

@@ -6,8 +6,8 @@ use crate::FabricConfig;
 use crate::config::Reader;
 use crate::engine::{Alone, Denominator, Fabric, Live, live};
 use crate::fabrics::{
-    clio, cxl, dcpim, dctcp, edm, edm_artifact, fastpass, homa, ideal, ird, ndp, output_queued,
-    pfabric, pfc, phost, raw_ethernet, roce, tcp,
+    clio, cxl, cxl_ethernet, dcpim, dctcp, edm, edm_artifact, fastpass, homa, ideal, ird, ndp,
+    output_queued, pfabric, pfc, phost, raw_ethernet, roce, tcp,
 };
 use crate::metrics::RunResult;
 use crate::run::{RunFailure, RunOptions, messages, run_on};
@@ -142,6 +142,10 @@ pub const FABRICS: &[FabricEntry] = &[
     FabricEntry::new::<cxl::Cxl>(
         "cxl",
         "flits and credits from hop to hop, one queue a switch port",
+    ),
+    FabricEntry::new::<cxl_ethernet::CxlEthernet>(
+        "cxl-ethernet",
+        "CXL over Ethernet: loads and stores of lines in frames, a PFC frame is a signal",
     ),
     FabricEntry::new::<clio::Clio>(
         "clio",

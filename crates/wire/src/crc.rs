@@ -22,7 +22,7 @@ static CONTROL: Crc<u8> = Crc::<u8>::new(&CONTROL_CRC);
 static OPERANDS: Crc<u16> = Crc::<u16>::new(&CRC_16_IBM_SDLC);
 static CHUNK: Crc<u32> = Crc::<u32>::new(&CRC_32_ISCSI);
 static DATAGRAM: Crc<u32, Table<16>> = Crc::<u32, Table<16>>::new(&CRC_32_ISCSI);
-static FRAME: Crc<u32> = Crc::<u32>::new(&CRC_32_ISO_HDLC);
+static FRAME: Crc<u32, Table<16>> = Crc::<u32, Table<16>>::new(&CRC_32_ISO_HDLC);
 
 /// CRC-8 of an EDM control block.
 pub(crate) fn control(sub_type: u8, content: u64) -> u8 {

@@ -12,6 +12,7 @@ use crate::cache::{Cache, CacheConfig, CacheConfigError};
 use crate::rate::{ControlConfig, ControlConfigError, RateControl, TokenBucket};
 use crate::retry::{Requester, RequesterConfig, Retransmission, WINDOW};
 use crate::ring::Ring;
+use crate::slots::Storage;
 
 /// A memory node of the network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,6 +50,8 @@ pub struct ComputeConfig {
     pub retry_after: Ps,
     /// After this time an access, a flush or an invalidation is given up.
     pub give_up_after: Ps,
+    /// When the memory of retry and reorder buffers is reserved.
+    pub storage: Storage,
 }
 
 /// Requests that may wait for the window of one memory node. Each access needs two at most.
@@ -78,6 +81,7 @@ impl ComputeConfig {
             window: WINDOW,
             retry_after: Ps(20_000_000),
             give_up_after: Ps(1_000_000_000),
+            storage: Storage::Reserved,
         }
     }
 
@@ -106,17 +110,12 @@ impl ComputeConfig {
             Some(cache) => Some(Cache::new(cache, ACCESSES_MAX as u32)?),
             None => None,
         };
-        let attached = |at: &MemoryNodeAt| Attached {
-            at: *at,
-            requester: Requester::new(self.requester(at.initial)),
-            congestion: None,
-        };
         Ok(ComputeNode {
             config: self,
             agent: Agent::new(self.give_up_after),
             cache,
             sections: Sections::new(self.section_lines, self.sections_max),
-            nodes: nodes.iter().map(attached).collect(),
+            nodes: nodes.iter().map(|at| self.attached(*at)).collect(),
             accesses: Ring::new(2 * ACCESSES_MAX),
             control: RateControl::new(self.control)?,
             bucket: TokenBucket::new(self.bucket_bytes, self.control.initial),
@@ -129,6 +128,11 @@ impl ComputeConfig {
         })
     }
 
+    pub(super) fn attached(&self, at: MemoryNodeAt) -> Attached {
+        let requester = Requester::new(self.requester(at.initial));
+        Attached { at, requester, congestion: None }
+    }
+
     pub(super) fn requester(&self, initial: Sequence) -> RequesterConfig {
         RequesterConfig {
             window: self.window,
@@ -136,6 +140,7 @@ impl ComputeConfig {
             retransmission: self.retransmission,
             retry_after: self.retry_after,
             initial,
+            storage: self.storage,
         }
     }
 }

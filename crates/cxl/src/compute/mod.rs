@@ -167,7 +167,8 @@ pub struct ComputeNode {
 }
 
 impl ComputeNode {
-    /// A compute node that maps nothing yet. All its memory is reserved here.
+    /// A compute node that maps nothing yet. All its memory is reserved here, but that of
+    /// [`ComputeNode::attach`].
     ///
     /// # Errors
     /// [`ComputeConfigError`].
@@ -176,6 +177,16 @@ impl ComputeNode {
         nodes: &[MemoryNodeAt],
     ) -> Result<ComputeNode, ComputeConfigError> {
         config.build(nodes)
+    }
+
+    /// Adds a memory node, for whose requests memory is reserved.
+    ///
+    /// # Panics
+    /// If there are 65,536 of them.
+    pub fn attach(&mut self, at: MemoryNodeAt) -> NodeIndex {
+        let index = u16::try_from(self.nodes.len()).expect("a network has fewer nodes");
+        self.nodes.push(self.config.attached(at));
+        NodeIndex(index)
     }
 
     /// Takes a request without data of the host.

@@ -5,6 +5,7 @@ use ethermem_wire::cxl::Mac;
 use thiserror::Error;
 
 use crate::retry::{Retransmission, WINDOW};
+use crate::slots::Storage;
 use crate::translate::{TranslatorConfig, TranslatorConfigError};
 
 /// How a memory node says that its receive FIFO is above its threshold.
@@ -46,6 +47,8 @@ pub struct MemoryConfig {
     pub pause_quanta: u16,
     /// The address translator.
     pub translator: TranslatorConfig,
+    /// When the memory of retry and reorder buffers is reserved.
+    pub storage: Storage,
 }
 
 impl MemoryConfig {
@@ -67,6 +70,7 @@ impl MemoryConfig {
             priority: 3,
             pause_quanta: 0xffff,
             translator: TranslatorConfig { page_lines: 1 << 14, tlb_entries: 32, buckets: 1 << 10 },
+            storage: Storage::Reserved,
         }
     }
 

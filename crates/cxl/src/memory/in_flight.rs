@@ -28,7 +28,8 @@ impl InFlight {
 
     /// True if an access to this line must wait: a read for a write, a write for any access.
     pub(super) fn conflicts(&self, line: LineAddress, is_write: bool) -> bool {
-        let mut same = self.open.iter().flatten().filter(|open| open.line == line);
+        let under_way = self.open.iter().flatten().take(self.count);
+        let mut same = under_way.filter(|open| open.line == line);
         same.any(|open| is_write || !matches!(open.packet.request, Request::Read))
     }
 

@@ -170,7 +170,8 @@ impl MemoryNode {
         }
         let full = AttachError::Full(self.peers.len());
         let free = self.peers.iter_mut().find(|peer| peer.is_none()).ok_or(full)?;
-        let responder = Responder::new(self.config.window, self.config.retransmission, initial);
+        let MemoryConfig { window, retransmission, storage, .. } = self.config;
+        let responder = Responder::new(window, retransmission, initial, storage);
         *free = Some(Peer { mac, responder, head: None, congestion: 0, congestion_due: false });
         Ok(())
     }

@@ -8,6 +8,7 @@ use thiserror::Error;
 
 use super::Retransmission;
 use crate::ring::Ring;
+use crate::slots::{Slots, Storage};
 
 /// What a requester is built from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,6 +24,8 @@ pub struct RequesterConfig {
     pub retry_after: Ps,
     /// The number of the first request.
     pub initial: Sequence,
+    /// When the memory of its buffers is reserved.
+    pub storage: Storage,
 }
 
 /// A request whose response has come, in the order of the requests.
@@ -94,7 +97,7 @@ struct Slot<T> {
 #[derive(Clone, Debug)]
 pub struct Requester<T> {
     config: RequesterConfig,
-    slots: Box<[Option<Slot<T>>]>,
+    slots: Slots<Slot<T>>,
     /// The oldest request that was not delivered.
     oldest: Sequence,
     /// The first request that was never sent.
@@ -112,7 +115,7 @@ pub struct Requester<T> {
 const DOUBLINGS_MAX: u8 = 5;
 
 impl<T: Copy> Requester<T> {
-    /// A requester with nothing under way. All its memory is reserved here.
+    /// A requester with nothing under way.
     ///
     /// # Panics
     /// If the window is 0 or above 2^15.
@@ -122,13 +125,13 @@ impl<T: Copy> Requester<T> {
         let slots = (config.window + config.backlog).next_power_of_two() as usize;
         Requester {
             config,
-            slots: (0..slots).map(|_| None).collect(),
+            slots: Slots::new(slots, config.storage),
             oldest: config.initial,
             unsent: config.initial,
             next: config.initial,
             acked: config.initial,
             went_back: None,
-            resend: Ring::new(slots),
+            resend: Ring::with(slots, config.storage),
             counters: RequesterCounters::default(),
         }
     }
@@ -156,7 +159,7 @@ impl<T: Copy> Requester<T> {
     pub fn find(&self, mut is_it: impl FnMut(&T) -> bool) -> Option<LineAddress> {
         let mut sequence = self.oldest;
         while sequence != self.next {
-            if let Some(slot) = &self.slots[self.place(sequence)]
+            if let Some(slot) = self.slots.get(sequence)
                 && is_it(&slot.origin)
             {
                 return Some(slot.packet.line);
@@ -180,7 +183,7 @@ impl<T: Copy> Requester<T> {
         assert!(self.has_room(1), "the caller has asked for room");
         let sequence = self.next;
         let packet = RequestPacket { sequence, id, line, request };
-        *self.slot(sequence) = Some(Slot {
+        let slot = Slot {
             packet,
             origin,
             sent_at: Ps::ZERO,
@@ -188,7 +191,8 @@ impl<T: Copy> Requester<T> {
             sacked: false,
             response: None,
             resend: None,
-        });
+        };
+        self.slots.put(sequence, slot);
         self.next = sequence.plus(1);
     }
 
@@ -198,7 +202,7 @@ impl<T: Copy> Requester<T> {
         while let Some(&sequence) = self.resend.front() {
             let is_open =
                 |slot: &Slot<T>| slot.response.is_none() && slot.packet.sequence == sequence;
-            if self.slot(sequence).as_ref().is_some_and(is_open) {
+            if self.slots.get(sequence).is_some_and(is_open) {
                 break;
             }
             self.resend.pop();
@@ -208,7 +212,7 @@ impl<T: Copy> Requester<T> {
             None if self.may_send_new() => self.unsent,
             None => return None,
         };
-        self.slot(sequence).as_ref().map(|slot| &slot.packet)
+        self.slots.get(sequence).map(|slot| &slot.packet)
     }
 
     fn may_send_new(&self) -> bool {
@@ -220,7 +224,7 @@ impl<T: Copy> Requester<T> {
     pub fn mark_sent(&mut self, now: Ps) {
         let again = self.resend.pop();
         let sequence = again.unwrap_or(self.unsent);
-        let Some(slot) = self.slot(sequence) else { return };
+        let Some(slot) = self.slots.get_mut(sequence) else { return };
         slot.sent_at = now;
         slot.tries = slot.tries.saturating_add(1);
         match slot.resend.take() {
@@ -244,7 +248,9 @@ impl<T: Copy> Requester<T> {
         self.check_window(sequence)?;
         let in_order = self.acked == sequence;
         let go_back = self.config.retransmission == Retransmission::GoBackN;
-        let Some(slot) = self.slot(sequence) else { unreachable!("requests under way have slots") };
+        let Some(slot) = self.slots.get_mut(sequence) else {
+            unreachable!("requests under way have slots")
+        };
         let is_read = matches!(slot.packet.request, Request::Read);
         if slot.packet.id != packet.id || is_read != matches!(packet.response, Response::Read(_)) {
             self.counters.ignored[2] += 1;
@@ -285,13 +291,13 @@ impl<T: Copy> Requester<T> {
             self.resend_all(nak, self.unsent, Why::Negative);
             return Ok(());
         }
-        if let Some(slot) = self.slot(sack) {
+        if let Some(slot) = self.slots.get_mut(sack) {
             slot.sacked = true;
         }
         let mut gap = sack;
         while gap.since(nak) > 0 {
             let before = gap.minus(1);
-            if self.slot(before).as_ref().is_none_or(|slot| slot.sacked) {
+            if self.slots.get(before).is_none_or(|slot| slot.sacked) {
                 break;
             }
             gap = before;
@@ -320,7 +326,7 @@ impl<T: Copy> Requester<T> {
     }
 
     fn queue_resend(&mut self, sequence: Sequence, why: Why) {
-        let Some(slot) = self.slot(sequence) else { return };
+        let Some(slot) = self.slots.get_mut(sequence) else { return };
         if slot.response.is_some() || slot.resend.is_some() {
             return;
         }
@@ -335,7 +341,7 @@ impl<T: Copy> Requester<T> {
         if self.oldest == self.unsent {
             return None;
         }
-        let slot = self.slots[self.place(self.oldest)].as_ref()?;
+        let slot = self.slots.get(self.oldest)?;
         (slot.resend.is_none() && slot.response.is_none()).then(|| self.due(slot))
     }
 
@@ -346,7 +352,7 @@ impl<T: Copy> Requester<T> {
         }
         let mut sequence = self.oldest;
         while sequence != self.unsent {
-            let slot = self.slots[self.place(sequence)].as_ref();
+            let slot = self.slots.get(sequence);
             if slot.is_some_and(|slot| self.due(slot) <= now) {
                 self.queue_resend(sequence, Why::Timeout);
             }
@@ -361,23 +367,21 @@ impl<T: Copy> Requester<T> {
 
     /// The oldest request, if its response has come.
     pub fn poll_delivery(&mut self) -> Option<Delivery<T>> {
-        let place = self.place(self.oldest);
-        let slot = self.slots[place].filter(|slot| slot.response.is_some())?;
-        Some(self.deliver(place, slot))
+        let slot = *self.slots.get(self.oldest).filter(|slot| slot.response.is_some())?;
+        Some(self.deliver(slot))
     }
 
     /// Ends the oldest request without a response, as the memory node was given up; to be called
     /// until there is none.
     pub fn poll_abandoned(&mut self) -> Option<Delivery<T>> {
-        let place = self.place(self.oldest);
-        let slot = self.slots[place]?;
+        let slot = *self.slots.get(self.oldest)?;
         if self.unsent == self.oldest {
             self.unsent = self.oldest.plus(1);
         }
         if self.acked == self.oldest {
             self.acked = self.oldest.plus(1);
         }
-        Some(self.deliver(place, slot))
+        Some(self.deliver(slot))
     }
 
     /// Begins anew, with nothing under way and another first number.
@@ -392,18 +396,10 @@ impl<T: Copy> Requester<T> {
         self.went_back = None;
     }
 
-    fn deliver(&mut self, place: usize, slot: Slot<T>) -> Delivery<T> {
-        self.slots[place] = None;
+    fn deliver(&mut self, slot: Slot<T>) -> Delivery<T> {
+        self.slots.take(self.oldest);
+        self.slots.release_after(self.oldest);
         self.oldest = self.oldest.plus(1);
         Delivery { origin: slot.origin, line: slot.packet.line, response: slot.response }
-    }
-
-    fn place(&self, sequence: Sequence) -> usize {
-        sequence.0 as usize & (self.slots.len() - 1)
-    }
-
-    fn slot(&mut self, sequence: Sequence) -> &mut Option<Slot<T>> {
-        let place = self.place(sequence);
-        &mut self.slots[place]
     }
 }

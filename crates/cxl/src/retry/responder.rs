@@ -6,6 +6,7 @@ use ethermem_wire::cxl::{
 
 use super::Retransmission;
 use crate::ring::Ring;
+use crate::slots::{Slots, Storage};
 
 /// What became of a request that has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,10 +62,10 @@ pub struct Responder {
     to_issue: Sequence,
     to_answer: Sequence,
     /// The reorder buffer of requests.
-    requests: Box<[Option<Kept>]>,
+    requests: Slots<Kept>,
     /// The retry buffer of responses: an entry lives until its place is needed by a request that
     /// is a window later. The compute node sends none before it has had the response.
-    answers: Box<[Option<Answer>]>,
+    answers: Slots<Answer>,
     /// Requests that came out of order and were not yet acknowledged selectively.
     sacks: Ring<Sequence>,
     again: Ring<Sequence>,
@@ -74,12 +75,17 @@ pub struct Responder {
 }
 
 impl Responder {
-    /// A responder that waits for the request `initial`. All its memory is reserved here.
+    /// A responder that waits for the request `initial`.
     ///
     /// # Panics
     /// If the window is 0 or above 2^15.
     #[must_use]
-    pub fn new(window: u32, retransmission: Retransmission, initial: Sequence) -> Responder {
+    pub fn new(
+        window: u32,
+        retransmission: Retransmission,
+        initial: Sequence,
+        storage: Storage,
+    ) -> Responder {
         assert!((1..=1 << 15).contains(&window), "window {window}: 1 to 32768");
         let places = window.next_power_of_two() as usize;
         Responder {
@@ -88,10 +94,10 @@ impl Responder {
             next: initial,
             to_issue: initial,
             to_answer: initial,
-            requests: (0..places).map(|_| None).collect(),
-            answers: (0..places).map(|_| None).collect(),
-            sacks: Ring::new(places),
-            again: Ring::new(places),
+            requests: Slots::new(places, storage),
+            answers: Slots::new(places, storage),
+            sacks: Ring::with(places, storage),
+            again: Ring::with(places, storage),
             nak_sent: false,
             counters: ResponderCounters::default(),
         }
@@ -133,8 +139,7 @@ impl Responder {
         if from_next > 0 {
             return self.keep(packet);
         }
-        let place = self.place(sequence);
-        self.requests[place] = Some(Kept { packet: *packet, sack_queued: false });
+        self.requests.put(sequence, Kept { packet: *packet, sack_queued: false });
         while self.kept(self.next) {
             self.next = self.next.plus(1);
         }
@@ -143,7 +148,7 @@ impl Responder {
     }
 
     fn kept(&self, sequence: Sequence) -> bool {
-        let kept = self.requests[self.place(sequence)].as_ref();
+        let kept = self.requests.get(sequence);
         kept.is_some_and(|kept| kept.packet.sequence == sequence)
     }
 
@@ -155,18 +160,17 @@ impl Responder {
             }
             return Arrival::Dropped;
         }
-        let place = self.place(sequence);
         let was_kept = self.kept(sequence);
-        let sack_queued = was_kept && self.requests[place].is_some_and(|kept| kept.sack_queued);
+        let queued = |kept: &Kept| kept.sack_queued;
+        let sack_queued = was_kept && self.requests.get(sequence).is_some_and(queued);
         // One that is sent again though it is here: the SACK was lost.
         let queued = sack_queued || self.sacks.push(sequence).is_ok();
-        self.requests[place] = Some(Kept { packet: *packet, sack_queued: queued });
+        self.requests.put(sequence, Kept { packet: *packet, sack_queued: queued });
         if was_kept { Arrival::Duplicate } else { Arrival::Kept }
     }
 
     fn answer_again(&mut self, sequence: Sequence) -> Arrival {
-        let place = self.place(sequence);
-        match &mut self.answers[place] {
+        match self.answers.get_mut(sequence) {
             Some(answer) if answer.packet.sequence == sequence => {
                 if !answer.again {
                     answer.again = true;
@@ -186,14 +190,14 @@ impl Responder {
         if self.to_issue == self.next {
             return None;
         }
-        self.requests[self.place(self.to_issue)].as_ref().map(|kept| &kept.packet)
+        self.requests.get(self.to_issue).map(|kept| &kept.packet)
     }
 
     /// The request that [`Responder::next_request`] gave is being executed, once and for all.
     pub fn issue(&mut self) {
         if self.to_issue != self.next {
-            let place = self.place(self.to_issue);
-            self.requests[place] = None;
+            self.requests.take(self.to_issue);
+            self.requests.release_after(self.to_issue);
             self.to_issue = self.to_issue.plus(1);
         }
     }
@@ -205,15 +209,14 @@ impl Responder {
             matches!(response, Response::Read(_))
         );
         let RequestPacket { sequence, id, .. } = *request;
-        let place = self.place(sequence);
         let packet = ResponsePacket { sequence, id, response };
-        self.answers[place] = Some(Answer { packet, again: false });
+        self.answers.put(sequence, Answer { packet, again: false });
     }
 
     /// Takes the packet to send next: a response in order, with a SACK + NAK if one waits; else a
     /// response again; else a SACK + NAK alone.
     pub fn poll_transmit(&mut self) -> Option<Packet> {
-        if let Some(answer) = self.answers[self.place(self.to_answer)]
+        if let Some(&answer) = self.answers.get(self.to_answer)
             && answer.packet.sequence == self.to_answer
             && self.to_answer != self.to_issue
         {
@@ -222,8 +225,7 @@ impl Responder {
             return Some(self.merged(answer.packet));
         }
         while let Some(sequence) = self.again.pop() {
-            let place = self.place(sequence);
-            if let Some(answer) = &mut self.answers[place]
+            if let Some(answer) = self.answers.get_mut(sequence)
                 && answer.packet.sequence == sequence
             {
                 answer.again = false;
@@ -250,8 +252,7 @@ impl Responder {
     /// A SACK that is still of use: something before it is missing.
     fn poll_negative(&mut self) -> Option<Negative> {
         while let Some(sack) = self.sacks.pop() {
-            let place = self.place(sack);
-            if let Some(kept) = &mut self.requests[place]
+            if let Some(kept) = self.requests.get_mut(sack)
                 && kept.packet.sequence == sack
             {
                 kept.sack_queued = false;
@@ -261,9 +262,5 @@ impl Responder {
             }
         }
         None
-    }
-
-    fn place(&self, sequence: Sequence) -> usize {
-        sequence.0 as usize & (self.requests.len() - 1)
     }
 }

@@ -1,5 +1,6 @@
 //! The rules of section III.D one by one, and what each costs beside go-back-N.
 
+use ethermem_cxl::Storage;
 use ethermem_cxl::retry::{
     Arrival, Requester, RequesterConfig, Responder, ResponseFault, Retransmission,
 };
@@ -16,6 +17,7 @@ fn requester(retransmission: Retransmission) -> Requester<u32> {
         retransmission,
         retry_after: Ps(100),
         initial: Sequence(0),
+        storage: Storage::OnDemand,
     })
 }
 
@@ -154,7 +156,7 @@ fn a_response_that_answers_nothing_is_told_why_and_changes_nothing() {
 }
 
 fn responder(retransmission: Retransmission) -> Responder {
-    Responder::new(8, retransmission, Sequence(0))
+    Responder::new(8, retransmission, Sequence(0), Storage::Reserved)
 }
 
 fn request(sequence: u32) -> RequestPacket {

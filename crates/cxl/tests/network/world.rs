@@ -7,7 +7,7 @@ use ethermem_cxl::compute::{MemoryNodeAt, NodeIndex, SectionUse};
 use ethermem_cxl::memory::{Access, AccessHandle, Backpressure};
 use ethermem_cxl::retry::Retransmission;
 use ethermem_cxl::translate::TranslatorConfig;
-use ethermem_cxl::{ComputeConfig, ComputeNode, MemoryConfig, MemoryNode};
+use ethermem_cxl::{ComputeConfig, ComputeNode, MemoryConfig, MemoryNode, Storage};
 use ethermem_units::Ps;
 use ethermem_wire::cxl::{LineData, Mac, Request, Sequence};
 use rand_xoshiro::SplitMix64;
@@ -104,8 +104,12 @@ impl Network {
     pub(crate) fn new(seed: u64, setup: &Setup, faults: Faults) -> Network {
         let at = |node| MemoryNodeAt { mac: memory_mac(node), initial: setup.initial };
         let nodes: Vec<_> = (0..setup.memories).map(at).collect();
-        let mut compute = ComputeNode::new(setup.compute, &nodes).unwrap();
+        // How memory is reserved makes no difference to anything else.
+        let storage = if seed % 2 == 0 { Storage::Reserved } else { Storage::OnDemand };
+        let compute = ComputeConfig { storage, ..setup.compute };
+        let mut compute = ComputeNode::new(compute, &nodes).unwrap();
         let config = |node| MemoryConfig {
+            storage,
             window: setup.compute.window,
             retransmission: setup.compute.retransmission,
             fifo_entries: setup.fifo_entries,

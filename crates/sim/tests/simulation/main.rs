@@ -5,6 +5,7 @@ mod alone;
 mod clio;
 mod contention;
 mod cxl;
+mod cxl_ethernet;
 mod determinism;
 mod edm_artifact;
 mod egress;

@@ -1,0 +1,292 @@
+//! Parameters of CXL over Ethernet.
+
+use ethermem_cxl::compute::ComputeConfig;
+use ethermem_cxl::memory::{Backpressure, MemoryConfig};
+use ethermem_cxl::rate::{ControlConfig, Mbps};
+use ethermem_cxl::retry::Retransmission;
+use ethermem_cxl::stages::StageLatencies;
+use ethermem_cxl::translate::TranslatorConfig;
+use ethermem_cxl::{Storage, rate};
+use ethermem_engine::FabricConfig;
+use ethermem_engine::config::Parameters;
+use ethermem_engine::keys::{
+    BUFFER_BYTES, Table, as_number, buffer_or, bytes, delay_ns, timeout_us,
+};
+use ethermem_engine::topology::{LinkTiming, MAC, STANDARD_PCS};
+use ethermem_units::{Bytes, Clock, Cycles, Ps};
+use ethermem_wire::cxl::Mac;
+use ethermem_workload::InputError;
+
+use super::SECTION_LINES;
+
+/// The CXL IP of the compute node's board (Table I).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum CxlIp {
+    /// Synthesized logic behind PCIe Gen4 x8: the U280 of the prototype.
+    #[default]
+    Soft,
+    /// Hardened logic behind PCIe Gen5 x16: Intel's Agilex.
+    Hard,
+}
+
+/// What an access to the memory takes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum MemoryKind {
+    /// `fabric.memory_access_ns`, as in every fabric.
+    #[default]
+    Fabric,
+    /// A channel of DDR4-2400 with its banks, and the controller of the prototype.
+    Ddr4,
+}
+
+/// When a write ends.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Writes {
+    /// When its last byte is in the memory, as in every fabric.
+    #[default]
+    Posted,
+    /// When the processor has its last response.
+    Acknowledged,
+}
+
+/// The parameters of the fabric.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CxlEthernetConfig {
+    /// Time between processor and CXL agent, in each direction.
+    pub host: Ps,
+    /// The clock of agent, packet managers and translator.
+    pub agent_clock: Clock,
+    /// The clock of the Ethernet MAC.
+    pub mac_clock: Clock,
+    /// The clock of the memory node's data path.
+    pub memory_clock: Clock,
+    /// Bytes of the data path, and of an entry of a FIFO.
+    pub width: Bytes,
+    /// Both MACs, both PHYs and one cable, in one direction.
+    pub ethernet: Ps,
+    /// Entries of the FIFO in front of a MAC, and behind it.
+    pub fifo_entries: u32,
+    /// Entries of the memory node's FIFO above which it signals congestion.
+    pub fifo_threshold: u32,
+    /// How it signals.
+    pub backpressure: Backpressure,
+    /// Time after which congestion is signalled again while it lasts.
+    pub signal_interval: Ps,
+    /// Buffer of a switch port.
+    pub buffer: Bytes,
+    /// Bytes of a link's packets in a switch above which the switch pauses it; `None` for the
+    /// default at the link's rate.
+    pub pause: Option<Bytes>,
+    /// What is sent again after a loss.
+    pub retransmission: Retransmission,
+    /// Most requests of a pair that are sent and not answered.
+    pub window: u32,
+    /// Time without a response after which a request is sent again.
+    pub retry_after: Ps,
+    /// Time after which an access is given up.
+    pub give_up_after: Ps,
+    /// Congestion control.
+    pub control: ControlConfig,
+    /// Entries of a memory node's TLB.
+    pub tlb_entries: u32,
+    /// Accesses to its memory under way at once.
+    pub accesses_max: u32,
+    /// What an access to it takes.
+    pub memory: MemoryKind,
+    /// When a write ends.
+    pub writes: Writes,
+    /// Frames lost on the last link of their way, of a million.
+    pub loss_ppm: u32,
+    /// True if memories are timed at their best: TLBs hit, rows are open. For the time alone.
+    pub at_best: bool,
+}
+
+/// Between processor and agent, one way: half of what 415 ns for all hits leave beside the mean of
+/// 14 and 16 cycles (section V, Table II).
+const HOST_SOFT: Ps = Ps(177_500);
+/// With a hard CXL IP, a local access takes 418 ns instead of 735 (Table I).
+const HOST_HARD: Ps = Ps(177_500 - 317_000 / 2);
+/// Rates and times that the paper or we give at 100 Gb/s.
+const PAPER_GBPS: f64 = 100.0;
+
+impl Parameters for CxlEthernetConfig {
+    const TABLE: &'static str = "cxl_ethernet";
+
+    fn read(table: &Table<'_>, config: &FabricConfig) -> Result<CxlEthernetConfig, InputError> {
+        let compute = ComputeConfig::published(Mac([0; 6]));
+        let memory = MemoryConfig::published(Mac([0; 6]));
+        let ip = table.choice("cxl_ip", &[("soft", CxlIp::Soft), ("hard", CxlIp::Hard)])?;
+        let host = match ip {
+            CxlIp::Soft => HOST_SOFT,
+            CxlIp::Hard => HOST_HARD,
+        };
+        let own_host =
+            table.read("host_ns", "177.5, or 19 with a hard CXL IP", "0 to 1000000", |value| {
+                Ps::from_ns_f64(as_number(value).filter(|ns| (0.0..=1e6).contains(ns))?)
+            })?;
+        let clock = |key, default: Ps| {
+            let ns = table.number(key, default.as_ns_f64(), 0.001..=1_000.0)?;
+            Ok::<_, InputError>(Clock { period: Ps::from_ns_f64(ns).expect("it is in range") })
+        };
+        let slower = (PAPER_GBPS / config.link.as_gbps_f64()).max(1.0);
+        let patience = |key, at_paper: Ps, default: &str| {
+            let us = table.read(key, default, "0.001 to 1000000", |value| {
+                let us = as_number(value).filter(|us| (0.001..=1e6).contains(us))?;
+                Ps::from_ns_f64(us * 1e3)
+            })?;
+            Ok::<_, InputError>(us.unwrap_or(Ps((at_paper.0 as f64 * slower) as u64)))
+        };
+        let choices = [("congestion", Backpressure::Congestion), ("none", Backpressure::None)];
+        let retransmissions =
+            [("selective", Retransmission::Selective), ("go-back-n", Retransmission::GoBackN)];
+        let count = |key, default: u32, most| {
+            Ok::<_, InputError>(table.integer(key, default.into(), 1..=most)? as u32)
+        };
+        let fifo_entries = table.integer("fifo_entries", 512, 2..=1 << 20)? as u32;
+        let fifo_threshold = memory.fifo_threshold.min(fifo_entries);
+        Ok(CxlEthernetConfig {
+            host: own_host.unwrap_or(host),
+            agent_clock: clock("agent_clock_ns", Ps(4_000))?,
+            mac_clock: clock("mac_clock_ns", Ps(3_103))?,
+            memory_clock: clock("memory_clock_ns", Ps(3_333))?,
+            width: bytes(table, "width_bytes", Bytes(64), (1, 4_096))?,
+            ethernet: delay_ns(table, "ethernet_ns", 376)?,
+            fifo_entries,
+            fifo_threshold: table.integer(
+                "fifo_threshold",
+                fifo_threshold.into(),
+                0..=fifo_entries.into(),
+            )? as u32,
+            backpressure: table.choice("backpressure", &choices)?,
+            signal_interval: timeout_us(table, "signal_interval_us", memory.signal_interval)?,
+            buffer: bytes(table, "buffer_bytes", Bytes(225_000), BUFFER_BYTES)?,
+            pause: buffer_or(table, "pause_bytes", "24470 at 40 Gb/s", 0)?,
+            retransmission: table.choice("retransmission", &retransmissions)?,
+            window: count("window_requests", compute.window, 1 << 15)?,
+            retry_after: patience(
+                "retry_after_us",
+                compute.retry_after,
+                "20, longer below 100 Gb/s",
+            )?,
+            give_up_after: patience(
+                "give_up_us",
+                Ps::from_ns(10_000_000),
+                "10000, longer below 100 Gb/s",
+            )?,
+            control: control(table, config)?,
+            tlb_entries: count("tlb_entries", memory.translator.tlb_entries as u32, 1 << 16)?,
+            accesses_max: count("accesses_max", memory.accesses_max, 65_535)?,
+            memory: table.choice(
+                "memory",
+                &[("fabric", MemoryKind::Fabric), ("ddr4-2400", MemoryKind::Ddr4)],
+            )?,
+            writes: table.choice(
+                "writes",
+                &[("posted", Writes::Posted), ("acknowledged", Writes::Acknowledged)],
+            )?,
+            loss_ppm: table.integer("loss_ppm", 0, 0..=500_000)? as u32,
+            at_best: false,
+        })
+    }
+
+    fn quiet(&mut self) {
+        self.loss_ppm = 0;
+        // TLBs and rows outlive messages, as does the rate: the time of a message alone would
+        // depend on earlier ones.
+        self.at_best = true;
+        self.control.initial = self.control.line;
+    }
+
+    fn check(&self, _config: &FabricConfig) -> Result<(), (&'static str, String)> {
+        rate::RateControl::new(self.control)
+            .map(|_| ())
+            .map_err(|error| ("rate_initial_gbps", error.to_string()))
+    }
+}
+
+/// The congestion control: times as published, rates of the link.
+fn control(table: &Table<'_>, config: &FabricConfig) -> Result<ControlConfig, InputError> {
+    let published = ControlConfig::published();
+    let line = Mbps((config.link.as_gbps_f64() * 1e3) as u32);
+    let gbps = |key, default: &str| {
+        let read = |gbps: &f64| (0.001..=400.0).contains(gbps);
+        let gbps =
+            table.read(key, default, "0.001 to 400", |value| as_number(value).filter(read))?;
+        Ok::<_, InputError>(gbps.map(|gbps| Mbps((gbps * 1e3) as u32)))
+    };
+    let step = gbps("step_gbps", "1")?.unwrap_or(published.step);
+    Ok(ControlConfig {
+        line,
+        floor: gbps("rate_min_gbps", "1")?.unwrap_or(published.floor).min(line),
+        initial: gbps("rate_initial_gbps", "the link's rate")?.unwrap_or(line).min(line),
+        step: step.min(line),
+        t1: timeout_us(table, "t1_us", published.t1)?,
+        t2: timeout_us(table, "t2_us", published.t2)?,
+        t3: timeout_us(table, "t3_us", published.t3)?,
+        t4: timeout_us(table, "t4_us", published.t4)?,
+        t5: timeout_us(table, "t5_us", published.t5)?,
+        t6: timeout_us(table, "t6_us", published.t6)?,
+    })
+}
+
+/// Cycles of either packet manager that a frame of each direction passes on its way.
+pub(super) fn managers() -> Cycles {
+    let stages = StageLatencies::published();
+    stages.response_build + stages.response_parse
+}
+
+impl CxlEthernetConfig {
+    /// Time of so many cycles of the agent's clock.
+    pub(super) fn cycles(&self, cycles: Cycles) -> Ps {
+        self.agent_clock.duration(cycles)
+    }
+
+    /// Time of a frame at either end beside the parts that every fabric's network has: the rest of
+    /// the FPGA's Ethernet, and half of the packet managers' work on a response.
+    pub(super) fn stack(&self, config: &FabricConfig) -> Ps {
+        let timing = LinkTiming::of(config);
+        let standard = timing.cycles(MAC) * 2 + timing.hop(STANDARD_PCS);
+        let ethernet = Ps(self.ethernet.0.saturating_sub(standard.0));
+        Ps((ethernet + self.cycles(managers())).0 / 2)
+    }
+
+    /// Entries of a FIFO that a frame of so many octets takes.
+    pub(super) fn entries(&self, octets: usize) -> u64 {
+        (octets as u64).div_ceil(self.width.0)
+    }
+
+    pub(super) fn compute(&self, mac: Mac, nodes: u16) -> ComputeConfig {
+        ComputeConfig {
+            cache: None,
+            section_lines: SECTION_LINES,
+            sections_max: nodes.into(),
+            control: self.control,
+            retransmission: self.retransmission,
+            window: self.window,
+            retry_after: self.retry_after,
+            give_up_after: self.give_up_after,
+            storage: Storage::OnDemand,
+            ..ComputeConfig::published(mac)
+        }
+    }
+
+    pub(super) fn memory(&self, mac: Mac, nodes: u16) -> MemoryConfig {
+        MemoryConfig {
+            peers_max: nodes.into(),
+            window: self.window,
+            retransmission: self.retransmission,
+            accesses_max: self.accesses_max,
+            fifo_entries: self.fifo_entries,
+            fifo_threshold: self.fifo_threshold,
+            backpressure: self.backpressure,
+            signal_interval: self.signal_interval,
+            translator: TranslatorConfig {
+                page_lines: SECTION_LINES,
+                tlb_entries: self.tlb_entries as usize,
+                buckets: usize::from(nodes).next_power_of_two().max(16),
+            },
+            storage: Storage::OnDemand,
+            ..MemoryConfig::published(mac)
+        }
+    }
+}
