@@ -1,5 +1,5 @@
-//! A queue of DFabric between two threads, in every order in which they may go on with at most three
-//! preemptions: `crates/dfabric/src/ring.rs` as it is, on loom's atomics.
+//! A queue of DFabric between two threads, in every order in which they may go on with at most
+//! three preemptions: `crates/dfabric/src/ring.rs` as it is, on loom's atomics.
 //!
 //! A weaker order of an entry's first word fails here. A weaker order of the consumer's position
 //! does not: loom has no loads that see later stores, from which that order protects the consumer.

@@ -107,7 +107,8 @@ impl FabricLatencies {
     }
 
     /// Commercial devices: 170 to 250 ns for CXL memory (section 6.4), here the mean; local DDR5
-    /// below 100 ns (Table 1); a hop of Ethernet five times CXL memory, the prototype's ratio (6.1).
+    /// below 100 ns (Table 1); a hop of Ethernet five times CXL memory, the prototype's ratio
+    /// (6.1).
     #[must_use]
     pub const fn commercial() -> FabricLatencies {
         FabricLatencies {

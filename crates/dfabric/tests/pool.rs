@@ -332,8 +332,9 @@ proptest! {
     }
 }
 
-/// A neighbour's Buffer of the same Section, the end of one's own, a range that wraps: refused. With
-/// protection by Section, as in the paper, the neighbour's bytes of the same Section are readable.
+/// A neighbour's Buffer of the same Section, the end of one's own, a range that wraps: refused.
+/// With protection by Section, as in the paper, the neighbour's bytes of the same Section are
+/// readable.
 #[test]
 fn no_access_leaves_the_buffer() {
     for protection in [Protection::Buffer, Protection::Section] {

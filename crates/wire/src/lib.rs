@@ -5,8 +5,8 @@
 //! messages and typed errors; `docs/internals/wire.md` lists the line errors that it detects. A
 //! value of any type here is valid: parsing checks it, and parsing never panics. [`clio`] has the
 //! datagrams of the memory node on ordinary networks, [`cxl`] the frames of CXL over Ethernet,
-//! [`dfabric`] the descriptors and headers of DFabric. What this crate does not do: I/O, allocation,
-//! clocks, and the decision what to send when.
+//! [`dfabric`] the descriptors and headers of DFabric. What this crate does not do: I/O,
+//! allocation, clocks, and the decision what to send when.
 //!
 //! ```
 //! use ethermem_units::Bytes;

@@ -156,8 +156,8 @@ impl MemoryPool {
         Granted { section, place, buffer_bytes, must_clear: last.is_some_and(|last| last != owner) }
     }
 
-    /// A class of which a node's daemon asks for a Section in advance: it uses the class, and has few
-    /// free Buffers of it ("responsible for allocating Sections in advance", 4.1).
+    /// A class of which a node's daemon asks for a Section in advance: it uses the class, and has
+    /// few free Buffers of it ("responsible for allocating Sections in advance", 4.1).
     #[must_use]
     pub fn shortage(&self, node: Node) -> Option<usize> {
         let member = self.member(node).ok()?;

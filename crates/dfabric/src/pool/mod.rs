@@ -2,9 +2,10 @@
 //! table by which each node's accesses are checked (sections 4.1 and 4.5).
 //!
 //! One [`MemoryPool`] is what the LPPU and the nodes' daemons of one rack know together. The
-//! control plane (`join`, `grant`, `give_back`, `node_died`, `device_lost`) may allocate memory; the
-//! data path ([`MemoryPool::alloc_shared_buffer`], `pass`, `build_shared_skb`, `kfree_shared_skb`,
-//! `check_access`) allocates none. No byte of a Buffer is here: the world has the memory.
+//! control plane (`join`, `grant`, `give_back`, `node_died`, `device_lost`) may allocate memory;
+//! the data path ([`MemoryPool::alloc_shared_buffer`], `pass`, `build_shared_skb`,
+//! `kfree_shared_skb`, `check_access`) allocates none. No byte of a Buffer is here: the world has
+//! the memory.
 
 mod check;
 mod control;

@@ -201,8 +201,8 @@ impl MemoryPool {
         self.skbs.get(skb)
     }
 
-    /// `kfree_shared_skb` of Table 2: frees an `sk_buf` and gives up its reference. `None`: its data
-    /// was lost with its device.
+    /// `kfree_shared_skb` of Table 2: frees an `sk_buf` and gives up its reference. `None`: its
+    /// data was lost with its device.
     ///
     /// # Errors
     /// [`PoolError::StaleSkb`] if the `sk_buf` is freed already or another node's. With

@@ -429,8 +429,8 @@ mod tests {
         sender.lose_path(1);
         assert_eq!(sent(&mut sender, 0), []);
         sender.on_ack(&ack(1, 0b1010)).unwrap();
-        // Bits 1 and 3 are segments 3 and 5, which had come before the path was lost. Segments 2 and
-        // 4 are in flight on subflow 0.
+        // Bits 1 and 3 are segments 3 and 5, which had come before the path was lost. Segments 2
+        // and 4 are in flight on subflow 0.
         assert_eq!(sender.in_flight(0), 20);
         assert_eq!(sent(&mut sender, 0), [(1, 0)]);
         sender.restore_path(1);
