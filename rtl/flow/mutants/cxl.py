@@ -49,7 +49,7 @@ MUTANTS = [
         "cxl/em_cxl_cache.sv",
         "!held_valid_q && !stalls && room_i;",
         "!held_valid_q && room_i;",
-        [bench("em_cxl_cache")],
+        [bench("em_cxl_node")],
     ),
     (
         "cxl/em_cxl_cache.sv",
