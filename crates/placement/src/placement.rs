@@ -402,7 +402,7 @@ impl Placement {
         self.owners.get_mut(&owner).ok_or(PlacementError::NoSuchOwner(owner.0))
     }
 
-    fn place_mut(&mut self, owner: OwnerId, index: u32) -> Result<&mut Place, PlacementError> {
+    fn place_mut(&mut self, owner: OwnerId, index: u32) -> Result<&mut Residence, PlacementError> {
         let places = &mut self.owner_mut(owner)?.places;
         let has = places.len() as u32;
         let none = PlacementError::NotSoMany { owner: owner.0, asked: index, has };
