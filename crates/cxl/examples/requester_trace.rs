@@ -20,6 +20,7 @@ mod text;
 use std::error::Error;
 use std::io::{self, BufWriter, Write as _};
 
+use ethermem_cxl::Storage;
 use ethermem_cxl::retry::{Requester, RequesterConfig, ResponseFault, Retransmission};
 use ethermem_units::Ps;
 use ethermem_wire::cxl::{
@@ -192,6 +193,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         retransmission,
         retry_after: Ps(retry.parse()?),
         initial,
+        storage: Storage::Reserved,
     };
     let mut node = Node {
         requester: Requester::new(config),

@@ -17,6 +17,7 @@ mod text;
 use std::error::Error;
 use std::io::{self, BufWriter, Write as _};
 
+use ethermem_cxl::Storage;
 use ethermem_cxl::retry::{Responder, Retransmission};
 use ethermem_wire::cxl::{
     AccessId, ByteMask, Failure, LineAddress, LineData, Packet, Request, RequestPacket, Response,
@@ -142,7 +143,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     // Numbers go round soon.
     let initial = Sequence(0).minus(1000);
     let mut node = Node {
-        responder: Responder::new(window, kind, initial),
+        responder: Responder::new(window, kind, initial, Storage::Reserved),
         rng: Rng(seed.parse()?),
         window,
         executing: Vec::new(),
