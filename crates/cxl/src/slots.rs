@@ -15,18 +15,20 @@ pub enum Storage {
 
 /// Places of a page. A page is what is allocated on demand.
 const PAGE: usize = 16;
+/// The places of a page.
+type Page<T> = Box<[Option<T>]>;
 
 /// A buffer with a place for each sequence number modulo its size, a power of two.
 #[derive(Clone, Debug)]
 pub(crate) struct Slots<T> {
-    pages: Box<[Option<Box<[Option<T>]>>]>,
+    pages: Box<[Option<Page<T>>]>,
     mask: usize,
     /// Empty pages that were released, to be used again.
-    spare: Vec<Box<[Option<T>]>>,
+    spare: Vec<Page<T>>,
     storage: Storage,
 }
 
-fn page<T>() -> Box<[Option<T>]> {
+fn page<T>() -> Page<T> {
     (0..PAGE).map(|_| None).collect()
 }
 

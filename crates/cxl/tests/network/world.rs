@@ -105,7 +105,7 @@ impl Network {
         let at = |node| MemoryNodeAt { mac: memory_mac(node), initial: setup.initial };
         let nodes: Vec<_> = (0..setup.memories).map(at).collect();
         // How memory is reserved makes no difference to anything else.
-        let storage = if seed % 2 == 0 { Storage::Reserved } else { Storage::OnDemand };
+        let storage = if seed.is_multiple_of(2) { Storage::Reserved } else { Storage::OnDemand };
         let compute = ComputeConfig { storage, ..setup.compute };
         let mut compute = ComputeNode::new(compute, &nodes).unwrap();
         let config = |node| MemoryConfig {
