@@ -15,6 +15,8 @@ pub enum Storage {
 
 /// Places of a page. A page is what is allocated on demand.
 const PAGE: usize = 16;
+/// The places of a page.
+type Page<T> = Box<[Option<T>]>;
 
 /// The places of a page; `None` is empty.
 type Page<T> = Box<[Option<T>]>;

@@ -109,81 +109,63 @@ const HOST_HARD: Ps = Ps(177_500 - 317_000 / 2);
 /// Rates and times that the paper or we give at 100 Gb/s.
 const PAPER_GBPS: f64 = 100.0;
 
+const BACKPRESSURES: [(&str, Backpressure); 2] =
+    [("congestion", Backpressure::Congestion), ("none", Backpressure::None)];
+const RETRANSMISSIONS: [(&str, Retransmission); 2] =
+    [("selective", Retransmission::Selective), ("go-back-n", Retransmission::GoBackN)];
+const MEMORIES: [(&str, MemoryKind); 2] =
+    [("fabric", MemoryKind::Fabric), ("ddr4-2400", MemoryKind::Ddr4)];
+const WRITES: [(&str, Writes); 2] =
+    [("posted", Writes::Posted), ("acknowledged", Writes::Acknowledged)];
+
 impl Parameters for CxlEthernetConfig {
     const TABLE: &'static str = "cxl_ethernet";
 
     fn read(table: &Table<'_>, config: &FabricConfig) -> Result<CxlEthernetConfig, InputError> {
         let compute = ComputeConfig::published(Mac([0; 6]));
         let memory = MemoryConfig::published(Mac([0; 6]));
-        let ip = table.choice("cxl_ip", &[("soft", CxlIp::Soft), ("hard", CxlIp::Hard)])?;
-        let host = match ip {
-            CxlIp::Soft => HOST_SOFT,
-            CxlIp::Hard => HOST_HARD,
-        };
-        let own_host =
-            table.read("host_ns", "177.5, or 19 with a hard CXL IP", "0 to 1000000", |value| {
-                Ps::from_ns_f64(as_number(value).filter(|ns| (0.0..=1e6).contains(ns))?)
-            })?;
+        let host = host(table)?;
         let clock = |key, default: Ps| {
             let ns = table.number(key, default.as_ns_f64(), 0.001..=1_000.0)?;
             Ok::<_, InputError>(Clock { period: Ps::from_ns_f64(ns).expect("it is in range") })
         };
-        let slower = (PAPER_GBPS / config.link.as_gbps_f64()).max(1.0);
-        let patience = |key, at_paper: Ps, default: &str| {
-            let us = table.read(key, default, "0.001 to 1000000", |value| {
-                let us = as_number(value).filter(|us| (0.001..=1e6).contains(us))?;
-                Ps::from_ns_f64(us * 1e3)
-            })?;
-            Ok::<_, InputError>(us.unwrap_or(Ps((at_paper.0 as f64 * slower) as u64)))
-        };
-        let choices = [("congestion", Backpressure::Congestion), ("none", Backpressure::None)];
-        let retransmissions =
-            [("selective", Retransmission::Selective), ("go-back-n", Retransmission::GoBackN)];
         let count = |key, default: u32, most| {
             Ok::<_, InputError>(table.integer(key, default.into(), 1..=most)? as u32)
         };
-        let fifo_entries = table.integer("fifo_entries", 512, 2..=1 << 20)? as u32;
-        let fifo_threshold = memory.fifo_threshold.min(fifo_entries);
+        // In the order of the page.
+        let agent_clock = clock("agent_clock_ns", Ps(4_000))?;
+        let mac_clock = clock("mac_clock_ns", Ps(3_103))?;
+        let memory_clock = clock("memory_clock_ns", Ps(3_333))?;
+        let width = bytes(table, "width_bytes", Bytes(64), (1, 4_096))?;
+        let ethernet = delay_ns(table, "ethernet_ns", 376)?;
+        let fifo_entries = table.integer("fifo_entries", 512, 2..=1 << 20)?;
+        let threshold = (fifo_entries.min(memory.fifo_threshold.into()), "105");
         Ok(CxlEthernetConfig {
-            host: own_host.unwrap_or(host),
-            agent_clock: clock("agent_clock_ns", Ps(4_000))?,
-            mac_clock: clock("mac_clock_ns", Ps(3_103))?,
-            memory_clock: clock("memory_clock_ns", Ps(3_333))?,
-            width: bytes(table, "width_bytes", Bytes(64), (1, 4_096))?,
-            ethernet: delay_ns(table, "ethernet_ns", 376)?,
-            fifo_entries,
-            fifo_threshold: table.integer(
+            host,
+            agent_clock,
+            mac_clock,
+            memory_clock,
+            width,
+            ethernet,
+            fifo_entries: fifo_entries as u32,
+            fifo_threshold: table.bounded(
                 "fifo_threshold",
-                fifo_threshold.into(),
-                0..=fifo_entries.into(),
+                threshold,
+                (0, fifo_entries, "fifo_entries"),
             )? as u32,
-            backpressure: table.choice("backpressure", &choices)?,
+            backpressure: table.choice("backpressure", &BACKPRESSURES)?,
             signal_interval: timeout_us(table, "signal_interval_us", memory.signal_interval)?,
             buffer: bytes(table, "buffer_bytes", Bytes(225_000), BUFFER_BYTES)?,
             pause: buffer_or(table, "pause_bytes", "24470 at 40 Gb/s", 0)?,
-            retransmission: table.choice("retransmission", &retransmissions)?,
+            retransmission: table.choice("retransmission", &RETRANSMISSIONS)?,
             window: count("window_requests", compute.window, 1 << 15)?,
-            retry_after: patience(
-                "retry_after_us",
-                compute.retry_after,
-                "20, longer below 100 Gb/s",
-            )?,
-            give_up_after: patience(
-                "give_up_us",
-                Ps::from_ns(10_000_000),
-                "10000, longer below 100 Gb/s",
-            )?,
+            retry_after: retry_after(table, config, compute.retry_after)?,
+            give_up_after: give_up_after(table, config)?,
             control: control(table, config)?,
             tlb_entries: count("tlb_entries", memory.translator.tlb_entries as u32, 1 << 16)?,
             accesses_max: count("accesses_max", memory.accesses_max, 65_535)?,
-            memory: table.choice(
-                "memory",
-                &[("fabric", MemoryKind::Fabric), ("ddr4-2400", MemoryKind::Ddr4)],
-            )?,
-            writes: table.choice(
-                "writes",
-                &[("posted", Writes::Posted), ("acknowledged", Writes::Acknowledged)],
-            )?,
+            memory: table.choice("memory", &MEMORIES)?,
+            writes: table.choice("writes", &WRITES)?,
             loss_ppm: table.integer("loss_ppm", 0, 0..=500_000)? as u32,
             at_best: false,
         })
@@ -204,6 +186,43 @@ impl Parameters for CxlEthernetConfig {
     }
 }
 
+/// Time between processor and agent, one way.
+fn host(table: &Table<'_>) -> Result<Ps, InputError> {
+    let host = match table.choice("cxl_ip", &[("soft", CxlIp::Soft), ("hard", CxlIp::Hard)])? {
+        CxlIp::Soft => HOST_SOFT,
+        CxlIp::Hard => HOST_HARD,
+    };
+    let default = "177.5, or 19 with a hard CXL IP";
+    let own = table.read("host_ns", default, "0 to 1000000", |value| {
+        Ps::from_ns_f64(as_number(value).filter(|ns| (0.0..=1e6).contains(ns))?)
+    })?;
+    Ok(own.unwrap_or(host))
+}
+
+fn retry_after(table: &Table<'_>, config: &FabricConfig, default: Ps) -> Result<Ps, InputError> {
+    patience(table, config, ("retry_after_us", "20, longer below 100 Gb/s"), default)
+}
+
+fn give_up_after(table: &Table<'_>, config: &FabricConfig) -> Result<Ps, InputError> {
+    let default = Ps::from_ns(10_000_000);
+    patience(table, config, ("give_up_us", "10000, longer below 100 Gb/s"), default)
+}
+
+/// A time whose default is longer on slower links: what is waited for takes longer.
+fn patience(
+    table: &Table<'_>,
+    config: &FabricConfig,
+    (key, default): (&str, &str),
+    at_paper: Ps,
+) -> Result<Ps, InputError> {
+    let slower = (PAPER_GBPS / config.link.as_gbps_f64()).max(1.0);
+    let us = table.read(key, default, "0.001 to 1000000", |value| {
+        let us = as_number(value).filter(|us| (0.001..=1e6).contains(us))?;
+        Ps::from_ns_f64(us * 1e3)
+    })?;
+    Ok(us.unwrap_or(Ps((at_paper.0 as f64 * slower) as u64)))
+}
+
 /// The congestion control: times as published, rates of the link.
 fn control(table: &Table<'_>, config: &FabricConfig) -> Result<ControlConfig, InputError> {
     let published = ControlConfig::published();
@@ -214,11 +233,13 @@ fn control(table: &Table<'_>, config: &FabricConfig) -> Result<ControlConfig, In
             table.read(key, default, "0.001 to 400", |value| as_number(value).filter(read))?;
         Ok::<_, InputError>(gbps.map(|gbps| Mbps((gbps * 1e3) as u32)))
     };
+    let initial = gbps("rate_initial_gbps", "the link's rate")?.unwrap_or(line);
+    let floor = gbps("rate_min_gbps", "1")?.unwrap_or(published.floor);
     let step = gbps("step_gbps", "1")?.unwrap_or(published.step);
     Ok(ControlConfig {
         line,
-        floor: gbps("rate_min_gbps", "1")?.unwrap_or(published.floor).min(line),
-        initial: gbps("rate_initial_gbps", "the link's rate")?.unwrap_or(line).min(line),
+        floor: floor.min(line),
+        initial: initial.min(line),
         step: step.min(line),
         t1: timeout_us(table, "t1_us", published.t1)?,
         t2: timeout_us(table, "t2_us", published.t2)?,
