@@ -18,9 +18,6 @@ const PAGE: usize = 16;
 /// The places of a page.
 type Page<T> = Box<[Option<T>]>;
 
-/// The places of a page; `None` is empty.
-type Page<T> = Box<[Option<T>]>;
-
 /// A buffer with a place for each sequence number modulo its size, a power of two.
 #[derive(Clone, Debug)]
 pub(crate) struct Slots<T> {
