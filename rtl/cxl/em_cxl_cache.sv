@@ -117,24 +117,10 @@ module em_cxl_cache
   logic whole, victim, full, last, begins;
   id_t told;
 
-  assign access = '{
-          op: access_op_i,
-          line: access_line_i,
-          id: access_id_i,
-          mask: access_mask_i,
-          drop: access_drop_i,
-          fetch: '0,
-          data: access_data_i
-      };
-  assign fill = '{
-          op: OpFill,
-          line: line_t'(fill_place),
-          id: '0,
-          mask: '0,
-          drop: fill_good_i,
-          fetch: fill_fetch_i,
-          data: fill_data_i
-      };
+  assign access = '{op: access_op_i, line: access_line_i, id: access_id_i, mask: access_mask_i,
+                    drop: access_drop_i, fetch: '0, data: access_data_i};
+  assign fill   = '{op: OpFill, line: line_t'(fill_place), id: '0, mask: '0,
+                    drop: fill_good_i, fetch: fill_fetch_i, data: fill_data_i};
 
   assign tells       = op_q.op == OpFill || op_q.op == OpTell;
   assign more        = op_valid_q && tells && !last;
@@ -200,21 +186,10 @@ module em_cxl_cache
       .Fetches  (Fetches),
       .PlaceBits(PlaceBits)
   ) u_fetches (
-      .clk_i,
-      .rst_ni,
-      .full_o       (full),
-      .free_o       (free),
-      .begin_i      (op_valid_q && begins),
-      .begin_place_i(place),
-      .join_i       (op_valid_q && step == StepMerged),
-      .join_fetch_i (joined),
-      .id_i         (op_q.id),
-      .find_fetch_i (fill_fetch_i),
-      .find_place_o (fill_place),
-      .tell_fetch_i (op_q.fetch),
-      .tell_i       (op_valid_q && tells),
-      .tell_id_o    (told),
-      .tell_last_o  (last)
+      .clk_i, .rst_ni, .full_o(full), .free_o(free), .begin_i(op_valid_q && begins),
+      .begin_place_i(place), .join_i(op_valid_q && step == StepMerged), .join_fetch_i(joined),
+      .id_i(op_q.id), .find_fetch_i(fill_fetch_i), .find_place_o(fill_place),
+      .tell_fetch_i(op_q.fetch), .tell_i(op_valid_q && tells), .tell_id_o(told), .tell_last_o(last)
   );
 
   always_comb begin
@@ -260,21 +235,12 @@ module em_cxl_cache
   em_cxl_cache_lines #(
       .Places(1 << PlaceBits)
   ) u_lines (
-      .clk_i,
-      .rst_ni,
-      .place_i       (decision_q.place),
-      .write_i       (decision_valid_q ? decision_q.write : '0),
-      .data_i        (decision_data_q),
-      .respond_i     (decision_valid_q && decision_q.respond),
-      .id_i          (decision_q.id),
-      .good_i        (decision_q.good),
-      .victim_i      (victim_valid_o),
-      .victim_valid_o(victim_data_valid_o),
-      .victim_data_o,
-      .valid_o       (read_valid_o),
-      .id_o          (read_id_o),
-      .good_o        (read_good_o),
-      .data_o        (read_data_o)
+      .clk_i, .rst_ni, .place_i(decision_q.place),
+      .write_i(decision_valid_q ? decision_q.write : '0), .data_i(decision_data_q),
+      .respond_i(decision_valid_q && decision_q.respond), .id_i(decision_q.id),
+      .good_i(decision_q.good), .victim_i(victim_valid_o), .victim_valid_o(victim_data_valid_o),
+      .victim_data_o, .valid_o(read_valid_o), .id_o(read_id_o), .good_o(read_good_o),
+      .data_o(read_data_o)
   );
 
   assign step_valid_o   = decision_valid_q;

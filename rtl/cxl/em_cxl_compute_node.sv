@@ -61,7 +61,6 @@ module em_cxl_compute_node
 
   localparam int unsigned Steps = 8;
   localparam int unsigned PlaceBits = $clog2(Sets) + WayBits;
-  localparam int unsigned CountBits = 32;
 
   /// What one step of the cache asks of the memory node: a victim first.
   typedef struct packed {
@@ -107,112 +106,46 @@ module em_cxl_compute_node
   control_t unused_control;
   why_e unused_why;
 
-  // Flush: one place after the other, then all write-backs until now.
-  typedef enum logic [1:0] {
-    CleanIdle = 2'd0,
-    CleanWalk = 2'd1,
-    CleanLast = 2'd2,  // the last step is under way
-    CleanWait = 2'd3
-  } clean_e;
-  clean_e clean_q;
-  logic drop_q;
-  logic [PlaceBits-1:0] place_q;
-  logic [2:0] settle_q;
-  logic [CountBits-1:0] sent_backs_q, acked_backs_q;
+  // A flush: its walk goes before accesses.
+  logic walks, drop;
+  logic [PlaceBits-1:0] place;
 
   em_cxl_axi_slave #(
       .InFlight(InFlight)
   ) u_slave (
-      .clk_i,
-      .rst_ni,
-      .ar_valid_i,
-      .ar_ready_o,
-      .ar_id_i,
-      .ar_line_i,
-      .r_valid_o,
-      .r_ready_i,
-      .r_id_o,
-      .r_data_o,
-      .r_error_o,
-      .aw_valid_i,
-      .aw_ready_o,
-      .aw_id_i,
-      .aw_line_i,
-      .w_valid_i,
-      .w_ready_o,
-      .w_data_i,
-      .w_strb_i,
-      .b_valid_o,
-      .b_ready_i,
-      .b_id_o,
-      .b_error_o,
-      .access_valid_o(slave_valid),
-      .access_ready_i(slave_ready),
-      .access_op_o   (slave_op),
-      .access_line_o (slave_line),
-      .access_id_o   (access_id),
-      .access_mask_o (access_mask),
-      .access_data_o (access_data),
-      .read_valid_i  (read_valid),
-      .read_id_i     (read_id),
-      .read_good_i   (read_good),
-      .read_data_i   (read_data),
-      .written_i     (written_valid && !written_replaced),
-      .written_id_i  (written_id),
-      .acked_i       (acked && delivered_origin.waits),
-      .acked_id_i    (delivered_origin.id),
-      .acked_good_i  (delivered_response.status == StatusDone)
+      .clk_i, .rst_ni, .ar_valid_i, .ar_ready_o, .ar_id_i, .ar_line_i, .r_valid_o, .r_ready_i,
+      .r_id_o, .r_data_o, .r_error_o, .aw_valid_i, .aw_ready_o, .aw_id_i, .aw_line_i, .w_valid_i,
+      .w_ready_o, .w_data_i, .w_strb_i, .b_valid_o, .b_ready_i, .b_id_o, .b_error_o,
+      .access_valid_o(slave_valid), .access_ready_i(slave_ready), .access_op_o(slave_op),
+      .access_line_o(slave_line), .access_id_o(access_id), .access_mask_o(access_mask),
+      .access_data_o(access_data), .read_valid_i(read_valid), .read_id_i(read_id),
+      .read_good_i(read_good), .read_data_i(read_data),
+      .written_i(written_valid && !written_replaced), .written_id_i(written_id),
+      .acked_i(acked && delivered_origin.waits), .acked_id_i(delivered_origin.id),
+      .acked_good_i(delivered_response.status == StatusDone)
   );
 
-  // A walk over the places goes before accesses.
-  logic walks;
-  assign walks        = clean_q == CleanWalk;
   assign access_valid = walks || slave_valid;
   assign access_op    = walks ? OpClean : slave_op;
-  assign access_line  = walks ? line_t'(place_q) : slave_line;
+  assign access_line  = walks ? line_t'(place) : slave_line;
   assign slave_ready  = access_ready && !walks;
 
   em_cxl_cache #(
       .Sets   (Sets),
       .Fetches(Fetches)
   ) u_cache (
-      .clk_i,
-      .rst_ni,
-      .access_valid_i     (access_valid),
-      .access_ready_o     (access_ready),
-      .access_op_i        (access_op),
-      .access_line_i      (access_line),
-      .access_id_i        (access_id),
-      .access_mask_i      (access_mask),
-      .access_data_i      (access_data),
-      .access_drop_i      (drop_q),
-      .range_first_i      ('0),
-      .range_last_i       ('1),
-      .room_i             (room),
-      .fill_valid_i       (fill_valid_q),
-      .fill_ready_o       (fill_ready),
-      .fill_fetch_i       (fill_fetch),
-      .fill_good_i        (fill_good),
-      .fill_data_i        (response_q.data),
-      .step_valid_o       (step_valid),
-      .step_op_o          (step_op),
-      .step_o             (step),
-      .step_id_o          (step_id),
-      .victim_valid_o     (pushed.victim),
-      .victim_line_o      (pushed.victim_line),
-      .victim_mask_o      (pushed.victim_mask),
-      .fetch_valid_o      (pushed.fetch),
-      .fetch_o            (pushed.number),
-      .fetch_line_o       (pushed.line),
-      .victim_data_valid_o(victim_data_valid),
-      .victim_data_o      (victim_data_in),
-      .written_valid_o    (written_valid),
-      .written_id_o       (written_id),
-      .written_replaced_o (written_replaced),
-      .read_valid_o       (read_valid),
-      .read_id_o          (read_id),
-      .read_good_o        (read_good),
-      .read_data_o        (read_data)
+      .clk_i, .rst_ni, .access_valid_i(access_valid), .access_ready_o(access_ready),
+      .access_op_i(access_op), .access_line_i(access_line), .access_id_i(access_id),
+      .access_mask_i(access_mask), .access_data_i(access_data), .access_drop_i(drop),
+      .range_first_i('0), .range_last_i('1), .room_i(room), .fill_valid_i(fill_valid_q),
+      .fill_ready_o(fill_ready), .fill_fetch_i(fill_fetch), .fill_good_i(fill_good),
+      .fill_data_i(response_q.data), .step_valid_o(step_valid), .step_op_o(step_op), .step_o(step),
+      .step_id_o(step_id), .victim_valid_o(pushed.victim), .victim_line_o(pushed.victim_line),
+      .victim_mask_o(pushed.victim_mask), .fetch_valid_o(pushed.fetch), .fetch_o(pushed.number),
+      .fetch_line_o(pushed.line), .victim_data_valid_o(victim_data_valid),
+      .victim_data_o(victim_data_in), .written_valid_o(written_valid), .written_id_o(written_id),
+      .written_replaced_o(written_replaced), .read_valid_o(read_valid), .read_id_o(read_id),
+      .read_good_o(read_good), .read_data_o(read_data)
   );
 
   assign pushed.waits = step_op == OpWrite;
@@ -225,30 +158,17 @@ module em_cxl_compute_node
       .Width($bits(step_t)),
       .Depth(Steps)
   ) u_steps (
-      .clk_i,
-      .rst_ni,
-      .valid_i(push),
-      .ready_o(unused_room[0]),
-      .data_i (pushed),
-      .valid_o(head_valid),
-      .ready_i(head_ready),
-      .data_o (head),
-      .count_o(steps)
+      .clk_i, .rst_ni, .valid_i(push), .ready_o(unused_room[0]), .data_i(pushed),
+      .valid_o(head_valid), .ready_i(head_ready), .data_o(head), .count_o(steps)
   );
 
   em_fifo_sync #(
       .Width($bits(data_t)),
       .Depth(Steps)
   ) u_victims (
-      .clk_i,
-      .rst_ni,
-      .valid_i(victim_data_valid),
-      .ready_o(unused_room[1]),
-      .data_i (victim_data_in),
-      .valid_o(victim_valid),
-      .ready_i(victim_ready),
-      .data_o (victim_data),
-      .count_o(unused_count)
+      .clk_i, .rst_ni, .valid_i(victim_data_valid), .ready_o(unused_room[1]),
+      .data_i(victim_data_in), .valid_o(victim_valid), .ready_i(victim_ready),
+      .data_o(victim_data), .count_o(unused_count)
   );
 
   assign submits_victim = head.victim && !victim_sent_q;
@@ -284,31 +204,12 @@ module em_cxl_compute_node
       .RetryCycles(RetryCycles),
       .OriginBits ($bits(origin_t))
   ) u_packets (
-      .clk_i,
-      .rst_ni,
-      .mac_i,
-      .peer_i,
-      .submit_i            (submit),
-      .room_o              (submit_room),
-      .request_i           (request),
-      .origin_i            (origin),
-      .deliverable_o       (deliverable),
-      .deliver_i           (deliver),
-      .delivered_o         (delivered),
-      .delivered_response_o(delivered_response),
-      .delivered_line_o    (unused_line),
-      .delivered_origin_o  (delivered_origin),
-      .beat_valid_o,
-      .beat_ready_i,
-      .beat_o,
-      .beat_valid_i,
-      .beat_i,
-      .error_i,
-      .pfc_i,
-      .control_o           (unused_control),
-      .sent_o              (unused_room[2]),
-      .sent_why_o          (unused_why),
-      .dropped_o
+      .clk_i, .rst_ni, .mac_i, .peer_i, .submit_i(submit), .room_o(submit_room),
+      .request_i(request), .origin_i(origin), .deliverable_o(deliverable), .deliver_i(deliver),
+      .delivered_o(delivered), .delivered_response_o(delivered_response),
+      .delivered_line_o(unused_line), .delivered_origin_o(delivered_origin), .beat_valid_o,
+      .beat_ready_i, .beat_o, .beat_valid_i, .beat_i, .error_i, .pfc_i, .control_o(unused_control),
+      .sent_o(unused_room[2]), .sent_why_o(unused_why), .dropped_o
   );
 
   // A response leaves when there is a place for the line of a fetch.
@@ -320,14 +221,11 @@ module em_cxl_compute_node
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
-      {fill_valid_q, victim_sent_q, sent_backs_q, acked_backs_q} <= '0;
+      {fill_valid_q, victim_sent_q} <= '0;
     end else begin
       if (delivered && delivered_origin.fetch) fill_valid_q <= 1'b1;
       else if (fill_ready) fill_valid_q <= 1'b0;
       if (submit && submit_room) victim_sent_q <= submits_victim && head.fetch;
-      // Counted from the step on, so that none is forgotten on its way.
-      if (push && pushed.victim) sent_backs_q <= sent_backs_q + 1'b1;
-      if (acked) acked_backs_q <= acked_backs_q + 1'b1;
     end
   end
 
@@ -338,47 +236,13 @@ module em_cxl_compute_node
     end
   end
 
-  logic [CountBits-1:0] until_q;
-  logic last_done;
-  // The last place was looked at, and not as an access that stalls and comes again.
-  assign last_done = clean_q == CleanLast && step_valid && step_op == OpClean && step != StepStalled
-                     && settle_q == '0;
-  assign cleaned_o = clean_q == CleanWait && acked_backs_q == until_q;
-
-  always_ff @(posedge clk_i or negedge rst_ni) begin
-    if (!rst_ni) begin
-      clean_q  <= CleanIdle;
-      drop_q   <= 1'b0;
-      place_q  <= '0;
-      settle_q <= '0;
-      until_q  <= '0;
-    end else begin
-      case (clean_q)
-        CleanIdle: begin
-          place_q <= '0;
-          if (clean_i) begin
-            drop_q  <= clean_drop_i;
-            clean_q <= CleanWalk;
-          end
-        end
-        CleanWalk: if (access_ready) begin
-          place_q <= place_q + 1'b1;
-          if (&place_q) begin
-            clean_q  <= CleanLast;
-            settle_q <= 3'd1;
-          end
-        end
-        // The step of the place before comes a cycle earlier.
-        CleanLast: begin
-          if (settle_q != '0) settle_q <= settle_q - 1'b1;
-          if (last_done) begin
-            until_q <= sent_backs_q + CountBits'(push && pushed.victim);
-            clean_q <= CleanWait;
-          end
-        end
-        default: if (cleaned_o) clean_q <= CleanIdle;
-      endcase
-    end
-  end
+  em_cxl_clean #(
+      .PlaceBits(PlaceBits)
+  ) u_clean (
+      .clk_i, .rst_ni, .clean_i, .clean_drop_i, .cleaned_o,
+      .walks_o(walks), .place_o(place), .drop_o(drop), .taken_i(access_ready),
+      .looked_i(step_valid && step_op == OpClean && step != StepStalled),
+      .sent_i(push && pushed.victim), .acked_i(acked)
+  );
 
 endmodule

@@ -235,4 +235,33 @@ package em_cxl_pkg;
     logic                    last;
   } beat_t;
 
+  /// What the compute node's walk over its slots does.
+  typedef enum logic [1:0] {
+    WalkNone    = 2'd0,
+    WalkBack    = 2'd1,  // to the mark before a SACK
+    WalkForward = 2'd2
+  } walk_e;
+
+  /// What a response must match.
+  typedef struct packed {
+    ask_e ask;
+    id_t  id;
+  } key_t;
+
+  /// When a request was sent last, and how often its time was doubled since.
+  typedef struct packed {
+    cycles_t    at;
+    logic [2:0] doublings;
+  } try_t;
+
+  /// A request's time is doubled this often at most.
+  localparam logic [2:0] DoublingsMax = 3'd5;
+
+  /// True if `later` is after `earlier`, on the circle of sequence numbers.
+  function automatic logic is_after(sequence_t later, sequence_t earlier);
+    sequence_t distance;
+    distance = later - earlier;
+    return distance != '0 && !distance[SequenceBits-1];
+  endfunction
+
 endpackage

@@ -66,27 +66,8 @@ module em_cxl_requester
 );
 
   localparam int unsigned SlotBits = $clog2(Slots);
-  localparam logic [2:0] DoublingsMax = 3'd5;
   typedef logic [Slots-1:0] slots_t;
   typedef logic [SlotBits-1:0] slot_t;
-
-  typedef enum logic [1:0] {
-    WalkNone    = 2'd0,
-    WalkBack    = 2'd1,  // to the mark before a SACK
-    WalkForward = 2'd2
-  } walk_e;
-
-  /// What a response must match.
-  typedef struct packed {
-    ask_e ask;
-    id_t  id;
-  } key_t;
-
-  /// When a request was sent last, and how often its time was doubled since.
-  typedef struct packed {
-    cycles_t    at;
-    logic [2:0] doublings;
-  } try_t;
 
   // Not delivered from `oldest` on, never sent from `unsent` on; `acked` is behind the newest
   // request that has a response.
@@ -107,13 +88,6 @@ module em_cxl_requester
   receipt_e receipt;
   key_t key;
 
-  /// `later` is after `earlier`, on the circle of sequence numbers.
-  function automatic logic after(sequence_t later, sequence_t earlier);
-    sequence_t distance;
-    distance = later - earlier;
-    return distance != '0 && !distance[SequenceBits-1];
-  endfunction
-
   // Its response has come meanwhile.
   assign resend_stale = resend_valid && (resend - oldest_q >= next_q - oldest_q
                                          || answered_q[slot_t'(resend)]);
@@ -132,7 +106,7 @@ module em_cxl_requester
   assign resend_pop    = resend_stale || (sends && resend_valid);
   assign key           = keys_q[slot_t'(response_sequence_i)];
 
-  // Of the oldest request, or of the one that a walk has reached.
+  // The last try of the oldest request, or of the one that a walk has reached.
   assign oldest_left = oldest_q + sequence_t'(delivers);
   assign looked      = tries_q[slot_t'((walk_q == WalkNone) ? oldest_left : at_q)];
   assign is_due      = now_i - looked.at >= (cycles_t'(RetryCycles) << looked.doublings);
@@ -191,7 +165,7 @@ module em_cxl_requester
         stores                                   = 1'b1;
         answered_d[slot_t'(response_sequence_i)] = 1'b1;
         // Responses between it and the one before it were lost.
-        if (!after(acked_q, response_sequence_i)) begin
+        if (!is_after(acked_q, response_sequence_i)) begin
           acked_d = response_sequence_i + 1'b1;
           walk_d  = (response_sequence_i == acked_q) ? WalkNone : WalkForward;
           why_d   = WhyGap;
@@ -201,7 +175,7 @@ module em_cxl_requester
       end
     end else if (receives) begin
       // All before the NAK has arrived; what was delivered since needs no look.
-      nak_d  = after(oldest_d, nak_i) ? oldest_d : nak_i;
+      nak_d  = is_after(oldest_d, nak_i) ? oldest_d : nak_i;
       why_d  = WhyNegative;
       at_d   = GoBackN ? nak_d : sack_i;
       end_d  = GoBackN ? unsent_d : sack_i;
@@ -219,11 +193,11 @@ module em_cxl_requester
 
     case (walk_q)
       WalkBack: begin
-        if (after(at_q, nak_q) && !sacked_q[slot_t'(previous)]) at_d = previous;
+        if (is_after(at_q, nak_q) && !sacked_q[slot_t'(previous)]) at_d = previous;
         else walk_d = WalkForward;
       end
       WalkForward: begin
-        if (after(end_q, at_q)) begin
+        if (is_after(end_q, at_q)) begin
           at_d        = at_q + 1'b1;
           resend_push = !answered_q[slot_t'(at_q)] && !resending_q[slot_t'(at_q)]
                         && (why_q != WhyTimeout || is_due);
@@ -249,20 +223,14 @@ module em_cxl_requester
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
       {answered_q, sacked_q, resending_q, went_back_q} <= '0;
-      oldest_q <= Initial;
-      unsent_q <= Initial;
-      next_q   <= Initial;
-      acked_q  <= Initial;
+      {oldest_q, unsent_q, next_q, acked_q} <= {4{Initial}};
       walk_q   <= WalkNone;
     end else begin
       answered_q  <= answered_d;
       sacked_q    <= sacked_d;
       resending_q <= resending_d;
       went_back_q <= went_back_d;
-      oldest_q    <= oldest_d;
-      unsent_q    <= unsent_d;
-      next_q      <= next_d;
-      acked_q     <= acked_d;
+      {oldest_q, unsent_q, next_q, acked_q} <= {oldest_d, unsent_d, next_d, acked_d};
       walk_q      <= walk_d;
     end
   end
@@ -286,54 +254,34 @@ module em_cxl_requester
       .Width(SequenceBits),
       .Depth(Slots)
   ) u_resends (
-      .clk_i,
-      .rst_ni,
-      .valid_i(resend_push),
-      .ready_o(resend_room),
-      .data_i (at_q),
-      .valid_o(resend_valid),
-      .ready_i(resend_pop),
-      .data_o (resend),
-      .count_o(unused_count)
+      .clk_i, .rst_ni, .valid_i(resend_push), .ready_o(resend_room), .data_i(at_q),
+      .valid_o(resend_valid), .ready_i(resend_pop), .data_o(resend), .count_o(unused_count)
   );
 
   em_ram #(
       .Width($bits(request_t)),
       .Depth(Slots)
   ) u_requests (
-      .clk_i,
-      .write_i        (submits),
-      .write_address_i(slot_t'(next_q)),
-      .write_data_i   (request_i),
-      .read_i         (sends),
-      .read_address_i (slot_t'(sending)),
-      .read_data_o    (sent_request_o)
+      .clk_i, .write_i(submits), .write_address_i(slot_t'(next_q)), .write_data_i(request_i),
+      .read_i(sends), .read_address_i(slot_t'(sending)), .read_data_o(sent_request_o)
   );
 
   em_ram #(
       .Width($bits(response_t)),
       .Depth(Slots)
   ) u_responses (
-      .clk_i,
-      .write_i        (stores),
-      .write_address_i(slot_t'(response_sequence_i)),
-      .write_data_i   (response_word_i),
-      .read_i         (delivers),
-      .read_address_i (slot_t'(oldest_q)),
-      .read_data_o    (delivered_response_o)
+      .clk_i, .write_i(stores), .write_address_i(slot_t'(response_sequence_i)),
+      .write_data_i(response_word_i), .read_i(delivers), .read_address_i(slot_t'(oldest_q)),
+      .read_data_o(delivered_response_o)
   );
 
   em_ram #(
       .Width(OriginBits + LineBits),
       .Depth(Slots)
   ) u_origins (
-      .clk_i,
-      .write_i        (submits),
-      .write_address_i(slot_t'(next_q)),
-      .write_data_i   ({origin_i, request_i.line}),
-      .read_i         (delivers),
-      .read_address_i (slot_t'(oldest_q)),
-      .read_data_o    ({delivered_origin_o, delivered_line_o})
+      .clk_i, .write_i(submits), .write_address_i(slot_t'(next_q)),
+      .write_data_i({origin_i, request_i.line}), .read_i(delivers),
+      .read_address_i(slot_t'(oldest_q)), .read_data_o({delivered_origin_o, delivered_line_o})
   );
 
   always_ff @(posedge clk_i or negedge rst_ni) begin

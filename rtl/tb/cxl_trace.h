@@ -62,7 +62,7 @@ struct Packed {
 using Request = Packed<20>;
 using Response = Packed<17>;
 
-// Whether a port has the bits of a struct from one of them on.
+// True if a port has the bits of a struct from one of them on.
 template <typename Wide, size_t kWords>
 bool equal(const Wide& have, const Packed<kWords>& want, unsigned from) {
   for (unsigned bit = from; bit < want.at; bit++) {

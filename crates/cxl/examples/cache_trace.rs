@@ -7,10 +7,10 @@
 //! of data begin with the byte at the highest address, and `-` is nothing. `OP` is a letter:
 //! `R`, `W`, `C` (clean) or `F` (fill), small if the access stalled before and comes again.
 
+#[path = "support/hex.rs"]
+mod hex;
 #[path = "../../edm/tests/support/rng.rs"]
 mod rng;
-#[path = "support/text.rs"]
-mod text;
 
 use std::error::Error;
 use std::fmt::Write as _;
@@ -20,8 +20,8 @@ use std::ops::Range;
 use ethermem_cxl::cache::{Cache, CacheConfig, Eviction, ReadStep, Victim, WriteStep};
 use ethermem_wire::cxl::{ByteMask, LineAddress, LineData};
 
+use hex::hex;
 use rng::Rng;
-use text::hex;
 
 /// Ways of a set, as in hardware.
 const WAYS: u32 = 4;

@@ -9,10 +9,10 @@
 //! Half of the frames are as they are sent. Others have octets changed, cut off or added, or any
 //! content.
 
+#[path = "support/hex.rs"]
+mod hex;
 #[path = "../../edm/tests/support/rng.rs"]
 mod rng;
-#[path = "support/text.rs"]
-mod text;
 
 use std::error::Error;
 use std::fmt::Write as _;
@@ -23,8 +23,8 @@ use ethermem_wire::cxl::{
     Negative, Packet, Request, RequestPacket, Response, ResponsePacket, Sequence,
 };
 
+use hex::hex;
 use rng::Rng;
-use text::hex;
 
 /// Longer than any frame of the protocol.
 const OCTETS_MAX: u64 = 200;

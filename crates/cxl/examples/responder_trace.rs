@@ -9,6 +9,8 @@
 //!
 //! Numbers are hexadecimal, and `-` is nothing.
 
+#[path = "support/hex.rs"]
+mod hex;
 #[path = "../../edm/tests/support/rng.rs"]
 mod rng;
 #[path = "support/text.rs"]

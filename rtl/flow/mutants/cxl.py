@@ -196,9 +196,9 @@ MUTANTS = [
         [bench("em_cxl_node")],
     ),
     (
-        "cxl/em_cxl_compute_node.sv",
-        "until_q <= sent_backs_q + CountBits'(push && pushed.victim);",
-        "until_q <= sent_backs_q;",
+        "cxl/em_cxl_clean.sv",
+        "until_q <= sent_q + CountBits'(sent_i);",
+        "until_q <= sent_q;",
         [bench("em_cxl_node")],
     ),
     (

@@ -1,20 +1,8 @@
-//! How the traces write what they hold: numbers in hexadecimal, and `-` for nothing.
+//! How the traces write packets: numbers in hexadecimal, and `-` for nothing.
 
-#![allow(dead_code, reason = "each trace writes some of it")]
+use ethermem_wire::cxl::{Request, RequestPacket, Response, ResponsePacket};
 
-use std::fmt::Write as _;
-
-use ethermem_wire::cxl::{LineData, Request, RequestPacket, Response, ResponsePacket};
-
-/// A line as digits, the byte at the highest address first; `-` is none.
-pub(crate) fn hex(data: Option<&LineData>) -> String {
-    data.map_or("-".into(), |data| {
-        data.iter().rev().fold(String::with_capacity(128), |mut text, byte| {
-            let _ = write!(text, "{byte:02x}");
-            text
-        })
-    })
-}
+use crate::hex::hex;
 
 /// `SEQUENCE ASK ID LINE MASK DATA`.
 pub(crate) fn request(packet: &RequestPacket) -> String {

@@ -103,8 +103,8 @@ impl Channel {
         &mut self.queues[usize::from(at)]
     }
 
-    /// Buffers an entry, which can be forwarded from `ready` on. Returns the number of its queue, and
-    /// whether nothing of it is being forwarded; now it is.
+    /// Buffers an entry, which can be forwarded from `ready` on. Returns the number of its queue,
+    /// and whether nothing of it is being forwarded; now it is.
     pub(super) fn buffer(&mut self, of: Queues, ready: Ps, entry: Entry) -> (NodeIndex, bool) {
         self.kept += 1;
         assert!(self.kept <= self.credits.size() as usize, "the buffer of a port overflows");

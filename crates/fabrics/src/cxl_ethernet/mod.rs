@@ -377,7 +377,7 @@ impl Transport for Boards {
         let now = net.now();
         let octets = packet.header.as_slice();
         let at = packet.destination;
-        // What is wrong with a frame is counted where it is dropped; retransmission makes up for it.
+        // A bad frame is counted where it is dropped; retransmission makes up for it.
         if net.flow(packet.flow).source == at {
             let compute = self.compute(at);
             let _ = compute.node.on_frame(now, octets);

@@ -74,8 +74,8 @@ fn messages(count: u64, nodes: u16, gap: Ps, is_incast: bool) -> Vec<Message> {
 }
 
 /// A frame is stored at the switch: its blocks but the first take time at both links. A write
-/// request of 93 B with preamble and gap is 13 blocks until it is whole, so 12 slots; a read request
-/// of 64 B is 9, so 8; a read response of 89 B is 13, so 12.
+/// request of 93 B with preamble and gap is 13 blocks until it is whole, so 12 slots; a read
+/// request of 64 B is 9, so 8; a read response of 89 B is 13, so 12.
 #[test]
 fn a_message_alone_takes_the_budget_to_the_picosecond() {
     for gbps in [10, 25, 40, 100, 200, 400] {

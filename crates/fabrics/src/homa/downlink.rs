@@ -1,8 +1,8 @@
 //! A receiver's link, as the receiver sees it: when it was last idle.
 //!
-//! Switches serve strict priorities, so a packet may wait for as long as more urgent ones come. Once
-//! the link was idle, all that its switch had by then has arrived: what is still missing is lost, or
-//! was not sent.
+//! Switches serve strict priorities, so a packet may wait for as long as more urgent ones come.
+//! Once the link was idle, all that its switch had by then has arrived: what is still missing is
+//! lost, or was not sent.
 
 use ethermem_units::Ps;
 

@@ -83,7 +83,8 @@ const HEAD: &str = "\
 # CXL over Ethernet: published and ours
 
 A test writes this page: `cargo test -p ethermem-sim --test simulation cxl_ethernet`, with
-`UPDATE_GOLDEN=1` if the numbers are to change. The paper is \"CXL over Ethernet\" (2023), whose text
+`UPDATE_GOLDEN=1` if the numbers are to change. The paper is \"CXL over Ethernet\" (2023), whose \
+text
 has the numbers of its sentences and tables, and none of its figures: what they alone show stays
 blank. Ours is [`cxl-ethernet`](fabrics/cxl-ethernet.md) with two boards on one cable, DDR4-2400,
 and writes that end with their response. Cycles of the cache are in [Table
@@ -103,9 +104,12 @@ fn mixed_threads(page: &mut String) -> std::fmt::Result {
     }
     page.push_str(
         "| not said | 1970 | | about 300 less |\n\n\
-         Ours is the sum of published stages, with 355 ns for processor and PCIe: what all hits leave\n\
-         of 415 ns beside 15 cycles. Responses of a pair are taken in the order of its requests, so a\n\
-         write waits for a read before it. The published mean is higher: the prototype's accesses wait\n\
+         Ours is the sum of published stages, with 355 ns for processor and PCIe: what all hits \
+         leave\n\
+         of 415 ns beside 15 cycles. Responses of a pair are taken in the order of its requests, \
+         so a\n\
+         write waits for a read before it. The published mean is higher: the prototype's \
+         accesses wait\n\
          for its MAC (the next table), and how many are under way is not said.\n\n",
     );
     Ok(())
@@ -116,7 +120,8 @@ fn one_kind(page: &mut String) -> std::fmt::Result {
         "## 10,000 writes, and 10,000 reads, from the agent, in ns (Figures 9 and 10)\n\n",
     );
     page.push_str(
-        "| accesses under way | writes, mean | least | reads, mean | least |\n|---|---|---|---|---|\n",
+        "| accesses under way | writes, mean | least | reads, mean | least |\n\
+         |---|---|---|---|---|\n",
     );
     for under_way in [1, 64, 128, 192, 256] {
         let [writes, reads] =
@@ -132,10 +137,14 @@ fn one_kind(page: &mut String) -> std::fmt::Result {
     }
     page.push_str(
         "| published, not said | 1880 | about 1000 | 1180 | 1080 |\n\n\
-         Writes wait in front of the MAC once more are under way than the link carries in a round trip\n\
-         (part a of Figure 9): with 192 the mean is within 2 % of the published one. The published\n\
-         reads do not wait, so fewer of them were under way; with 64 our mean is within 2 %. How many\n\
-         were under way is not said, so neither row is a prediction. Our least latencies are those of\n\
+         Writes wait in front of the MAC once more are under way than the link carries in a \
+         round trip\n\
+         (part a of Figure 9): with 192 the mean is within 2 % of the published one. The \
+         published\n\
+         reads do not wait, so fewer of them were under way; with 64 our mean is within 2 %. How \
+         many\n\
+         were under way is not said, so neither row is a prediction. Our least latencies are \
+         those of\n\
          Table II's stages, 4 to 6 % above the published ones.\n\n",
     );
     Ok(())

@@ -226,8 +226,8 @@ fn phost_slows_web_search_down_as_its_simulator_says() {
         let (mean, counts) = web_search_slowdown::<Phost, Pfabric>(
             switching,
             &format!(
-                "[fabric.phost]\nbuffer_bytes = 36864\ntokens_unused_max = {tokens}\ntimeout_us = 2.7\n\
-                 short_packets = 0\ndowngrade_ends_with_data = false"
+                "[fabric.phost]\nbuffer_bytes = 36864\ntokens_unused_max = {tokens}\n\
+                 timeout_us = 2.7\nshort_packets = 0\ndowngrade_ends_with_data = false"
             ),
         );
         assert!((mean / yaps - 1.0).abs() < 0.1, "{switching}: {mean} {counts:?}");

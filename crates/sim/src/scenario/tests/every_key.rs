@@ -5,6 +5,7 @@ use ethermem_edm::{Arbitration, Order, Policy};
 use super::*;
 use crate::fabrics::Framing;
 use crate::fabrics::cxl::{Flit, Queues, Sharing};
+use crate::fabrics::cxl_ethernet::CxlEthernetConfig;
 use crate::fabrics::edm_artifact::Release;
 use crate::fabrics::fastpass::Starts;
 use crate::fabrics::ndp::PullOrder;
@@ -396,6 +397,12 @@ fn parameters_of_every_key() -> AllParameters {
     parameters.set(phost_of_every_key());
     parameters.set(roce_of_every_key());
     parameters.set(tcp_of_every_key());
+    // At a quarter of the paper's rate, its defaults are a quarter of the rate and four times as
+    // patient.
+    let cxl_ethernet = parameters.of_mut::<CxlEthernetConfig>();
+    cxl_ethernet.retry_after = Ps::from_ns(80_000);
+    cxl_ethernet.give_up_after = Ps::from_ns(40_000_000);
+    (cxl_ethernet.control.line.0, cxl_ethernet.control.initial.0) = (25_000, 25_000);
     parameters
 }
 
