@@ -44,8 +44,8 @@ fn cells(rows: &[Value], fabric: &str) -> Vec<String> {
             _ => "-".to_owned(),
         }
     };
-    let mut cells: Vec<String> = ["64", "1024", "4096"].map(sustained).into();
-    cells.extend([latency("64", 0.15), latency("4096", 0.60)]);
+    let mut cells: Vec<String> = ["64 B", "1 KiB", "4 KiB"].map(sustained).into();
+    cells.extend([latency("64 B", 0.15), latency("4 KiB", 0.60)]);
     cells
 }
 
@@ -66,13 +66,17 @@ fn the_first_table_of_the_readme_is_the_command_s() {
     assert_eq!(called.code, 0, "{}", called.err);
     let rows: Vec<Value> = serde_json::from_str(&called.out).unwrap();
     let mut written = String::from("\n|---|---|---|---|---|---|");
-    for row in rows.iter().filter(|row| row["workload"] == "64") {
+    assert_eq!(rows.len() % 3, 0, "three workloads of each fabric");
+    let fabrics = rows.len() / 3;
+    assert!(fabrics >= FAST.split(',').count(), "{fabrics} fabrics");
+    for row in rows.iter().filter(|row| row["workload"] == "64 B") {
         let fabric = row["fabric"].as_str().unwrap();
         let bound = if row["is_bound"] == true { " (bound)" } else { "" };
         let line = format!("\n| `{fabric}`{bound} | {} |", cells(&rows, fabric).join(" | "));
         assert!(is_written || table.contains(&line), "README's table must have{line}");
         written.push_str(&line);
     }
+    assert_eq!(written.lines().count(), fabrics + 2, "a line of each fabric");
     if is_written {
         fs::write(&path, format!("{before}{HEAD}{written}\n\n{after}")).unwrap();
     } else if is_whole {
