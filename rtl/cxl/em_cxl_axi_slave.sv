@@ -13,27 +13,8 @@ module em_cxl_axi_slave
     input logic clk_i,
     input logic rst_ni,
 
-    input  logic  ar_valid_i,
-    output logic  ar_ready_o,
-    input  id_t   ar_id_i,
-    input  line_t ar_line_i,
-    output logic  r_valid_o,
-    input  logic  r_ready_i,
-    output id_t   r_id_o,
-    output data_t r_data_o,
-    output logic  r_error_o,
-    input  logic  aw_valid_i,
-    output logic  aw_ready_o,
-    input  id_t   aw_id_i,
-    input  line_t aw_line_i,
-    input  logic  w_valid_i,
-    output logic  w_ready_o,
-    input  data_t w_data_i,
-    input  mask_t w_strb_i,
-    output logic  b_valid_o,
-    input  logic  b_ready_i,
-    output id_t   b_id_o,
-    output logic  b_error_o,
+    input  axi_request_t  axi_i,
+    output axi_response_t axi_o,
 
     /// To the cache.
     output logic      access_valid_o,
@@ -68,32 +49,34 @@ module em_cxl_axi_slave
   logic [2:0] unused_room;
   count_t unused_r, unused_w, unused_a;
 
-  assign read_waits  = ar_valid_i && !reading_q[ar_id_i] && 32'(reads_q) < InFlight;
-  assign write_waits = aw_valid_i && w_valid_i && !writing_q[aw_id_i] && 32'(writes_q) < InFlight;
+  assign read_waits  = axi_i.ar_valid && !reading_q[axi_i.ar_id] && 32'(reads_q) < InFlight;
+  assign write_waits = axi_i.aw_valid && axi_i.w_valid && !writing_q[axi_i.aw_id]
+                       && 32'(writes_q) < InFlight;
   assign reads       = read_waits && (read_turn_q || !write_waits);
 
   assign access_valid_o = read_waits || write_waits;
   assign access_op_o    = reads ? OpRead : OpWrite;
-  assign access_line_o  = reads ? ar_line_i : aw_line_i;
-  assign access_id_o    = reads ? ar_id_i : aw_id_i;
-  assign access_mask_o  = w_strb_i;
-  assign access_data_o  = w_data_i;
+  assign access_line_o  = reads ? axi_i.ar_line : axi_i.aw_line;
+  assign access_id_o    = reads ? axi_i.ar_id : axi_i.aw_id;
+  assign access_mask_o  = axi_i.w_strb;
+  assign access_data_o  = axi_i.w_data;
 
   assign take_read  = access_ready_i && reads;
   assign take_write = access_ready_i && write_waits && !reads;
-  assign ar_ready_o = take_read;
-  assign aw_ready_o = take_write;
-  assign w_ready_o  = take_write;
-  assign r_taken    = r_valid_o && r_ready_i;
-  assign b_taken    = b_valid_o && b_ready_i;
+  assign r_taken    = axi_o.r_valid && axi_i.r_ready;
+  assign b_taken    = axi_o.b_valid && axi_i.b_ready;
+
+  assign axi_o.ar_ready = take_read;
+  assign axi_o.aw_ready = take_write;
+  assign axi_o.w_ready  = take_write;
 
   always_comb begin
     reading_d = reading_q;
     writing_d = writing_q;
-    if (r_taken) reading_d[r_id_o] = 1'b0;
-    if (b_taken) writing_d[b_id_o] = 1'b0;
-    if (take_read) reading_d[ar_id_i] = 1'b1;
-    if (take_write) writing_d[aw_id_i] = 1'b1;
+    if (r_taken) reading_d[axi_o.r_id] = 1'b0;
+    if (b_taken) writing_d[axi_o.b_id] = 1'b0;
+    if (take_read) reading_d[axi_i.ar_id] = 1'b1;
+    if (take_write) writing_d[axi_i.aw_id] = 1'b1;
   end
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
@@ -117,9 +100,9 @@ module em_cxl_axi_slave
       .valid_i(read_valid_i),
       .ready_o(unused_room[0]),
       .data_i ({!read_good_i, read_id_i, read_data_i}),
-      .valid_o(r_valid_o),
-      .ready_i(r_ready_i),
-      .data_o ({r_error_o, r_id_o, r_data_o}),
+      .valid_o(axi_o.r_valid),
+      .ready_i(axi_i.r_ready),
+      .data_o ({axi_o.r_error, axi_o.r_id, axi_o.r_data}),
       .count_o(unused_r)
   );
 
@@ -156,16 +139,16 @@ module em_cxl_axi_slave
   // What is offered on B stays: the choice is made once.
   logic b_busy_q, b_acked_q, b_acked;
   assign b_acked       = b_busy_q ? b_acked_q : acked_valid;
-  assign b_valid_o     = acked_valid || written_valid;
-  assign b_id_o        = b_acked ? acked_id : written_id;
-  assign b_error_o     = b_acked && !acked_good;
+  assign axi_o.b_valid = acked_valid || written_valid;
+  assign axi_o.b_id    = b_acked ? acked_id : written_id;
+  assign axi_o.b_error = b_acked && !acked_good;
   assign acked_ready   = b_taken && b_acked;
   assign written_ready = b_taken && !b_acked;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) {b_busy_q, b_acked_q} <= '0;
     else begin
-      b_busy_q  <= b_valid_o && !b_ready_i;
+      b_busy_q  <= axi_o.b_valid && !axi_i.b_ready;
       b_acked_q <= b_acked;
     end
   end

@@ -20,27 +20,8 @@ module em_cxl_compute_node
     input mac_t mac_i,
     input mac_t peer_i,
 
-    input  logic  ar_valid_i,
-    output logic  ar_ready_o,
-    input  id_t   ar_id_i,
-    input  line_t ar_line_i,
-    output logic  r_valid_o,
-    input  logic  r_ready_i,
-    output id_t   r_id_o,
-    output data_t r_data_o,
-    output logic  r_error_o,
-    input  logic  aw_valid_i,
-    output logic  aw_ready_o,
-    input  id_t   aw_id_i,
-    input  line_t aw_line_i,
-    input  logic  w_valid_i,
-    output logic  w_ready_o,
-    input  data_t w_data_i,
-    input  mask_t w_strb_i,
-    output logic  b_valid_o,
-    input  logic  b_ready_i,
-    output id_t   b_id_o,
-    output logic  b_error_o,
+    input  axi_request_t  axi_i,
+    output axi_response_t axi_o,
 
     /// Writes all dirty lines, and with `drop` empties the cache; done once all are acknowledged.
     input  logic clean_i,
@@ -113,9 +94,7 @@ module em_cxl_compute_node
   em_cxl_axi_slave #(
       .InFlight(InFlight)
   ) u_slave (
-      .clk_i, .rst_ni, .ar_valid_i, .ar_ready_o, .ar_id_i, .ar_line_i, .r_valid_o, .r_ready_i,
-      .r_id_o, .r_data_o, .r_error_o, .aw_valid_i, .aw_ready_o, .aw_id_i, .aw_line_i, .w_valid_i,
-      .w_ready_o, .w_data_i, .w_strb_i, .b_valid_o, .b_ready_i, .b_id_o, .b_error_o,
+      .clk_i, .rst_ni, .axi_i, .axi_o,
       .access_valid_o(slave_valid), .access_ready_i(slave_ready), .access_op_o(slave_op),
       .access_line_o(slave_line), .access_id_o(access_id), .access_mask_o(access_mask),
       .access_data_o(access_data), .read_valid_i(read_valid), .read_id_i(read_id),

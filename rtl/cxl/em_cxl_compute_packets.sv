@@ -64,8 +64,7 @@ module em_cxl_compute_packets
   frame_bytes_t bytes;
   sequence_t sequence_number;
   request_t request;
-  packet_t departing, departure, arrived, arrival;
-  logic unused_departing_ready, departure_valid, departure_ready;
+  packet_t departing, arrived, arrival;
   logic [$clog2(Departures+1)-1:0] departures;
   logic [$clog2(Arrivals+1)-1:0] unused_arrivals;
   logic arrived_valid, arrived_ready, is_ours, damaged, arrival_valid, pop;
@@ -166,27 +165,14 @@ module em_cxl_compute_packets
     endcase
   end
 
-  em_fifo_sync #(
-      .Width($bits(packet_t)),
+  em_cxl_departures #(
       .Depth(Departures)
   ) u_departures (
       .clk_i,
       .rst_ni,
-      .valid_i(sent),
-      .ready_o(unused_departing_ready),
-      .data_i (departing),
-      .valid_o(departure_valid),
-      .ready_i(departure_ready),
-      .data_o (departure),
-      .count_o(departures)
-  );
-
-  em_cxl_tx u_tx (
-      .clk_i,
-      .rst_ni,
-      .valid_i (departure_valid),
-      .ready_o (departure_ready),
-      .packet_i(departure),
+      .valid_i (sent),
+      .packet_i(departing),
+      .count_o (departures),
       .beat_valid_o,
       .beat_ready_i,
       .beat_o

@@ -52,10 +52,9 @@ module em_cxl_memory_packets
   localparam int unsigned Departures = 4;
   localparam int unsigned UsedBits = $clog2(Entries + 1);
 
-  packet_t arrived, arrival, departing, departure;
+  packet_t arrived, arrival, departing;
   logic arrived_valid, damaged, is_ours, has_room, fifo_ready, push, arrival_valid, arrival_ready;
   logic poll, poll_ready, response_valid, negative_valid, polled_q;
-  logic unused_departing_ready, departure_valid, departure_ready;
   logic [$clog2(Departures+1)-1:0] departures;
   logic [$clog2(Entries+1)-1:0] unused_arrivals;
   logic [UsedBits-1:0] used_q;
@@ -188,27 +187,14 @@ module em_cxl_memory_packets
     endcase
   end
 
-  em_fifo_sync #(
-      .Width($bits(packet_t)),
+  em_cxl_departures #(
       .Depth(Departures)
   ) u_departures (
       .clk_i,
       .rst_ni,
-      .valid_i(response_valid || negative_valid),
-      .ready_o(unused_departing_ready),
-      .data_i (departing),
-      .valid_o(departure_valid),
-      .ready_i(departure_ready),
-      .data_o (departure),
-      .count_o(departures)
-  );
-
-  em_cxl_tx u_tx (
-      .clk_i,
-      .rst_ni,
-      .valid_i (departure_valid),
-      .ready_o (departure_ready),
-      .packet_i(departure),
+      .valid_i (response_valid || negative_valid),
+      .packet_i(departing),
+      .count_o (departures),
       .beat_valid_o,
       .beat_ready_i,
       .beat_o

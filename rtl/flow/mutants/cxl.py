@@ -185,8 +185,8 @@ MUTANTS = [
     ),
     (
         "cxl/em_cxl_axi_slave.sv",
-        "assign read_waits  = ar_valid_i && !reading_q[ar_id_i] &&",
-        "assign read_waits  = ar_valid_i &&",
+        "assign read_waits  = axi_i.ar_valid && !reading_q[axi_i.ar_id] &&",
+        "assign read_waits  = axi_i.ar_valid &&",
         [bench("em_cxl_node")],
     ),
     (

@@ -60,6 +60,15 @@ module em_cxl_node
   logic [1:0] unused_dropped;
   arrival_e unused_arrival;
 
+  // C++ drives flat ports.
+  axi_request_t axi_request;
+  axi_response_t axi_response;
+  assign axi_request = '{ar_valid: ar_valid_i, ar_id: ar_id_i, ar_line: ar_line_i, r_ready:
+      r_ready_i, aw_valid: aw_valid_i, aw_id: aw_id_i, aw_line: aw_line_i, w_valid: w_valid_i,
+      w_data: w_data_i, w_strb: w_strb_i, b_ready: b_ready_i};
+  assign {ar_ready_o, r_valid_o, r_id_o, r_data_o, r_error_o, aw_ready_o, w_ready_o, b_valid_o,
+      b_id_o, b_error_o} = axi_response;
+
   em_cxl_compute_node #(
       .Sets       (Sets),
       .Fetches    (Fetches),
@@ -71,27 +80,8 @@ module em_cxl_node
       .rst_ni,
       .mac_i       (Compute),
       .peer_i      (Memory),
-      .ar_valid_i,
-      .ar_ready_o,
-      .ar_id_i,
-      .ar_line_i,
-      .r_valid_o,
-      .r_ready_i,
-      .r_id_o,
-      .r_data_o,
-      .r_error_o,
-      .aw_valid_i,
-      .aw_ready_o,
-      .aw_id_i,
-      .aw_line_i,
-      .w_valid_i,
-      .w_ready_o,
-      .w_data_i,
-      .w_strb_i,
-      .b_valid_o,
-      .b_ready_i,
-      .b_id_o,
-      .b_error_o,
+      .axi_i       (axi_request),
+      .axi_o       (axi_response),
       .clean_i,
       .clean_drop_i,
       .cleaned_o,
