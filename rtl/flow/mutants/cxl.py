@@ -184,6 +184,12 @@ MUTANTS = [
         [bench("em_cxl_pair") + " -k fifo"],
     ),
     (
+        "cxl/em_cxl_departures.sv",
+        ".ready_i(ready),",
+        ".ready_i(1'b1),",
+        [bench("em_cxl_pair")],
+    ),
+    (
         "cxl/em_cxl_axi_slave.sv",
         "assign read_waits  = axi_i.ar_valid && !reading_q[axi_i.ar_id] &&",
         "assign read_waits  = axi_i.ar_valid &&",
