@@ -5,12 +5,14 @@
 
 mod catalogue;
 mod measure;
+mod neighbours;
 mod probes;
 mod report;
 
 use std::error::Error;
 use std::io::Write;
-use std::path::PathBuf;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand, value_parser};
@@ -18,7 +20,7 @@ use clap::{Parser, Subcommand, value_parser};
 use crate::catalogue::Case;
 use crate::probes::node::NodeKind;
 use crate::probes::relay::Loss;
-use crate::probes::udp::Exchange;
+use crate::probes::udp::{Blocking, Exchange};
 use crate::probes::{Cpus, ProbeError};
 use crate::report::{Line, Report};
 
@@ -33,8 +35,35 @@ struct Arguments {
 enum Command {
     /// Measure, and print a table.
     Run(RunArguments),
+    /// Measure a read of 64 B where processors are shared, beside a blocking exchange.
+    Neighbours {
+        /// Rounds: in each, everything is measured once, in turn.
+        #[arg(long, default_value_t = 5, value_parser = value_parser!(u32).range(1..=1000))]
+        rounds: u32,
+        /// Samples of a round.
+        #[arg(long, default_value_t = 5_000)]
+        #[arg(value_parser = value_parser!(u32).range(200..=10_000_000))]
+        samples: u32,
+        /// The processors: the first alone, then both.
+        #[arg(long, default_value_t = 0)]
+        client_cpu: usize,
+        #[arg(long, default_value_t = 1)]
+        server_cpu: usize,
+        /// Also write everything as JSON.
+        #[arg(long, value_name = "FILE")]
+        json: Option<PathBuf>,
+    },
     /// Name what can be measured.
     List,
+    /// A busy program.
+    #[command(hide = true)]
+    Burn,
+    /// The other end of a blocking exchange.
+    #[command(hide = true)]
+    ServeBlocking {
+        #[arg(long)]
+        to: SocketAddr,
+    },
     /// The other end of a UDP floor.
     #[command(hide = true)]
     ServeUdp {
@@ -47,7 +76,7 @@ enum Command {
     #[command(hide = true)]
     ServeNode {
         #[arg(long)]
-        cpu: usize,
+        cpu: Option<usize>,
         #[arg(long)]
         encrypted: bool,
         #[arg(long)]
@@ -93,6 +122,14 @@ fn main() -> ExitCode {
             catalogue::all("lo").iter().for_each(|case| println!("{}", case.name));
             Ok(ExitCode::SUCCESS)
         }
+        Command::Neighbours { rounds, samples, client_cpu, server_cpu, json } => {
+            let cpus = Cpus { client: client_cpu, server: server_cpu };
+            neighbours(cpus, rounds, samples, json.as_deref())
+        }
+        Command::Burn => neighbours::burn().map(|()| ExitCode::SUCCESS).map_err(Into::into),
+        Command::ServeBlocking { to } => {
+            Blocking::serve(to).map(|()| ExitCode::SUCCESS).map_err(Into::into)
+        }
         Command::ServeUdp { exchange, cpu } => {
             probes::udp::serve(exchange, cpu).map(|()| ExitCode::SUCCESS).map_err(Into::into)
         }
@@ -107,6 +144,28 @@ fn main() -> ExitCode {
         eprintln!("error: {error}");
         ExitCode::FAILURE
     })
+}
+
+fn neighbours(
+    cpus: Cpus,
+    rounds: u32,
+    samples: u32,
+    json: Option<&Path>,
+) -> Result<ExitCode, Box<dyn Error>> {
+    let rows = neighbours::measure(cpus, rounds, samples)?;
+    println!("{}", neighbours::table(&rows));
+    write_json(json, &rows)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn write_json(path: Option<&Path>, found: &impl serde::Serialize) -> Result<(), Box<dyn Error>> {
+    let Some(path) = path else { return Ok(()) };
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    folder.map_or(Ok(()), std::fs::create_dir_all)?;
+    let mut file = std::fs::File::create(path)?;
+    serde_json::to_writer_pretty(&mut file, found)?;
+    writeln!(file)?;
+    Ok(())
 }
 
 fn measure(run: &RunArguments) -> Result<ExitCode, Box<dyn Error>> {
@@ -140,13 +199,7 @@ fn measure(run: &RunArguments) -> Result<ExitCode, Box<dyn Error>> {
     eprintln!();
     report.summarise();
     println!("{}", report.table());
-    if let Some(path) = &run.json {
-        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-        folder.map_or(Ok(()), std::fs::create_dir_all)?;
-        let mut file = std::fs::File::create(path)?;
-        serde_json::to_writer_pretty(&mut file, &report)?;
-        writeln!(file)?;
-    }
+    write_json(run.json.as_deref(), &report)?;
     Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 

@@ -12,7 +12,13 @@ use serde_json::Value;
 ///
 /// One line with what is allowed.
 pub fn name<T: DeserializeOwned>(text: &str) -> Result<T, String> {
-    serde_json::from_value(Value::String(text.to_owned())).map_err(|error| error.to_string())
+    let parsed = serde_json::from_value(Value::String(text.to_owned()));
+    parsed.map_err(|error| {
+        // serde says: unknown variant `x`, expected `a` or `b`.
+        let error = error.to_string();
+        let allowed = error.split_once("expected ").map(|(_, allowed)| allowed.replace('`', ""));
+        allowed.map_or(error, |allowed| format!("must be {allowed}"))
+    })
 }
 
 /// Parses a size, as `--memory` takes it.
@@ -56,6 +62,19 @@ pub fn bytes_in(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_name_is_one_of_the_type_s() {
+        #[derive(Debug, PartialEq, serde::Deserialize)]
+        #[serde(rename_all = "kebab-case")]
+        enum Way {
+            In,
+            WayOut,
+        }
+        assert_eq!(name("way-out"), Ok(Way::WayOut));
+        assert_eq!(name("in"), Ok(Way::In));
+        assert_eq!(name::<Way>("out"), Err("must be in or way-out".to_owned()));
+    }
 
     #[test]
     fn bytes_may_have_a_unit() {

@@ -107,6 +107,7 @@ impl Metrics {
             ("offload_slices", "Slices of operations at the node", node.offload_slices),
             ("rings_renewed", "Times that the ring was made anew", server.rings_renewed),
             ("sleeps", "Times that the server went to sleep", server.sleeps),
+            ("gave_way", "Times that polling was given up for other programs", server.gave_way),
         ] {
             counter(encoder, name, help, value)?;
         }

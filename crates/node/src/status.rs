@@ -56,6 +56,8 @@ pub struct Status {
     pub offloads_stopped: BTreeMap<String, u64>,
     /// Number of times that the server went to sleep.
     pub sleeps: u64,
+    /// Number of times that the server gave up polling for other programs on its processor.
+    pub gave_way: u64,
     /// Upper bound in nanoseconds of the median serving time, from socket to socket.
     pub serving_ns_p50_max: Option<u64>,
     /// Upper bound in nanoseconds of the 99th percentile of the serving time.
@@ -188,6 +190,7 @@ impl Status {
             offload_slices: node.offload_slices,
             offloads_stopped: named(stopped(snapshot)),
             sleeps: snapshot.server.sleeps,
+            gave_way: snapshot.server.gave_way,
             serving_ns_p50_max: within(&snapshot.serving, 0.5),
             serving_ns_p99_max: within(&snapshot.serving, 0.99),
             tenants: tenants.collect(),

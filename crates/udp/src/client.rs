@@ -15,6 +15,7 @@ use crate::carrier::place::{RingError, RingPlace};
 use crate::carrier::socket::{self, DATAGRAM_BYTES_MAX};
 use crate::carrier::train::Trains;
 use crate::carrier::{Carrier, RingCarrier, UdpCarrier, is_passing};
+use crate::patience::{Patience, Wait};
 use crate::seal::{ClientSeal, TenantKey};
 
 /// Length in octets that every path is assumed to carry (`BASE_PLPMTU` of RFC 8899).
@@ -87,6 +88,7 @@ pub struct Forked;
 pub struct Driver {
     speaker: Speaker,
     carrier: AnyCarrier,
+    patience: Patience,
     maker: Arc<Maker>,
 }
 
@@ -143,7 +145,7 @@ impl Driver {
             active: Ns::ZERO,
             looks: 0,
         };
-        Ok(Driver { speaker, carrier, maker })
+        Ok(Driver { speaker, carrier, patience: Patience::new(), maker })
     }
 
     /// The transport: for operations, their results, and inspection.
@@ -213,10 +215,26 @@ impl Driver {
     /// Errors of the socket itself; [`Forked`].
     pub fn turn(&mut self) -> io::Result<bool> {
         self.check_maker()?;
-        match &mut self.carrier {
-            AnyCarrier::Udp(udp) => self.speaker.turn(udp),
-            AnyCarrier::Ring(ring) => self.speaker.turn(&mut **ring),
+        let came = match &mut self.carrier {
+            AnyCarrier::Udp(udp) => self.speaker.turn(udp)?,
+            AnyCarrier::Ring(ring) => self.speaker.turn(&mut **ring)?,
+        };
+        if came {
+            self.patience.interrupt();
         }
+        Ok(came)
+    }
+
+    /// What a thread does that waits for a response, after a [`Driver::turn`] without one.
+    #[inline]
+    pub fn fruitless(&mut self) -> Wait {
+        self.patience.fruitless()
+    }
+
+    /// Number of times that polling was given up for other programs.
+    #[must_use]
+    pub fn gave_way(&self) -> u64 {
+        self.patience.gave_way()
     }
 
     /// Time since something was last sent or received.

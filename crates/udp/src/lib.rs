@@ -4,6 +4,7 @@
 mod carrier;
 mod client;
 mod operator;
+mod patience;
 pub mod seal;
 mod server;
 mod snapshot;
@@ -16,5 +17,6 @@ pub use carrier::train::Trains;
 pub use client::{ClientOptions, ConnectError, Driver, Forked, NodePlace, Sleeper};
 pub use ethermem_ring::Maker;
 pub use operator::{NoAnswer, Operator};
+pub use patience::Wait;
 pub use server::{BindError, Listen, Protect, Server};
 pub use snapshot::{Latencies, Published, ServerCounters, Snapshot};

@@ -14,6 +14,7 @@ use crate::carrier::place::{RingError, RingPlace};
 use crate::carrier::train::Trains;
 use crate::carrier::{Carrier, RingCarrier, UdpCarrier, socket};
 use crate::operator::{Operator, Questions};
+use crate::patience::{Patience, Wait};
 use crate::seal::NodeSeal;
 use crate::snapshot::{Latencies, Published, ServerCounters, Snapshot};
 
@@ -21,6 +22,8 @@ use crate::snapshot::{Latencies, Published, ServerCounters, Snapshot};
 const TEND_BYTES: u64 = 64 << 10;
 /// Number of datagrams or empty polls between two rounds of background work.
 const TEND_EVERY: u32 = 64;
+/// How long a node that gives way to others puts off its other work, which is longer than a request.
+const TEND_AFTER: Duration = Duration::from_millis(1);
 /// Longest sleep, so that lease expiry and the stop flag are noticed.
 const SLEEP_MAX: Duration = Duration::from_millis(20);
 /// Largest age of published data.
@@ -70,6 +73,7 @@ pub struct Server<B> {
     mend_at: Ns,
     /// Turns with a frame since the socket was last polled.
     frames: u32,
+    patience: Patience,
     published: Published,
     publish_at: Ns,
     operator: Operator,
@@ -129,6 +133,7 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Server<B> {
             ring,
             mend_at,
             frames,
+            patience: Patience::new(),
             published,
             publish_at,
             operator,
@@ -227,17 +232,25 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Server<B> {
         mut done: impl FnMut(&State) -> bool,
     ) -> io::Result<()> {
         let (mut quiet_since, mut turns, mut heard) = (Instant::now(), 0_u32, false);
-        let mut heard_at = quiet_since;
+        let (mut heard_at, mut tended_at) = (quiet_since, quiet_since);
+        let mut sweeps = true;
         let mut state = State { processes: self.answerer.node.processes(), quiet: Duration::ZERO };
         while !done(&state) {
             let came = self.serve()?;
             turns += 1;
             heard |= came;
+            let wait = self.judge(came);
             // Operations of several slices get idle time, and a share of the rest.
             if turns < TEND_EVERY && (came || !self.answerer.node.runs_wait()) {
-                continue;
+                if wait == Wait::Poll {
+                    continue;
+                }
+                if !sweeps && tended_at.elapsed() < TEND_AFTER {
+                    self.sleep();
+                    continue;
+                }
             }
-            turns = 0;
+            (turns, tended_at) = (0, Instant::now());
             let now = self.answerer.now();
             let asked = self.questions.answer(now, &mut self.answerer.node);
             let more = self.answerer.node.tend(now, TEND_BYTES) || asked;
@@ -257,13 +270,27 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Server<B> {
                 quiet_since = Instant::now();
             }
             state.quiet = heard_at.elapsed();
-            if quiet_since.elapsed() >= poll_for && !self.answerer.node.sweep(now) {
-                self.answerer.counters.sleeps += 1;
+            let gives_way = wait == Wait::Sleep && !more;
+            let is_quiet = gives_way || quiet_since.elapsed() >= poll_for;
+            sweeps = is_quiet && self.answerer.node.sweep(now);
+            if is_quiet && !sweeps {
                 self.sleep();
             }
         }
         self.publish(self.answerer.now());
         Ok(())
+    }
+
+    /// Decides whether the node looks again at once or gives way to others on its processor.
+    fn judge(&mut self, came: bool) -> Wait {
+        if came {
+            self.patience.interrupt();
+            return Wait::Poll;
+        }
+        if self.patience.is_sample_due() {
+            std::thread::yield_now();
+        }
+        self.patience.fruitless()
     }
 
     /// Serves pending datagrams, and returns whether there were any.
@@ -288,7 +315,9 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Server<B> {
         Ok(came)
     }
 
-    fn sleep(&self) {
+    fn sleep(&mut self) {
+        self.answerer.counters.sleeps += 1;
+        self.answerer.counters.gave_way = self.patience.gave_way();
         match (&self.udp, &self.ring) {
             (Some(udp), None) => socket::wait(udp.socket(), SLEEP_MAX),
             (None, Some(ring)) => ring.waiter().wait(SLEEP_MAX),

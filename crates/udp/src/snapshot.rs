@@ -20,6 +20,8 @@ pub struct ServerCounters {
     pub answers_dropped: u64,
     /// Number of times that the server went to sleep.
     pub sleeps: u64,
+    /// Number of times that polling was given up for other programs on the same processor.
+    pub gave_way: u64,
     /// Octets of datagrams received.
     pub received_bytes: u64,
     /// Octets of responses sent.

@@ -60,10 +60,13 @@ pub(crate) struct Server(pub(crate) Child);
 impl Server {
     /// Starts it on a CPU: what it starts itself is there too.
     pub(crate) fn start(command: &mut Command, cpu: usize) -> Result<Server, ProbeError> {
-        let before = sched_getaffinity(Pid::from_raw(0))?;
-        pin(cpu)?;
+        let _pinned = Pinned::on(cpu)?;
+        Server::here(command)
+    }
+
+    /// Starts it on the CPUs of this thread.
+    pub(crate) fn here(command: &mut Command) -> Result<Server, ProbeError> {
         let started = command.spawn();
-        sched_setaffinity(Pid::from_raw(0), &before)?;
         let program = command.get_program().to_string_lossy().into_owned();
         match started {
             Ok(child) => Ok(Server(child)),

@@ -31,6 +31,8 @@ const REGION_BYTES: u64 = 1 << 20;
 /// How long a datagram counts: results are kept as long, and must find room.
 const LIFE: Ns = Ns(5_000_000);
 const TENANT: TenantId = TenantId(1);
+/// The default of `ethermem node`.
+const POLL_FOR: Duration = Duration::from_millis(1);
 
 /// One operation at a time.
 #[derive(Clone, Copy, Debug)]
@@ -50,7 +52,7 @@ pub(crate) struct NodeProbe {
 impl Probe for NodeProbe {
     fn round(&self, cpus: Cpus, count: u32) -> Result<Round, ProbeError> {
         let kind = NodeKind { encrypted: self.encrypted, loss: None, ring: false };
-        let (_server, url) = start_server(cpus.server, kind)?;
+        let (_server, url) = start_server(Some(cpus.server), kind)?;
         let address = url.strip_prefix("udp://").and_then(|address| address.parse().ok());
         let address = address.expect("a node over UDP has an address");
         let _pinned = Pinned::on(cpus.client)?;
@@ -96,17 +98,27 @@ pub(crate) struct NodeKind {
 /// What a server's line begins with where the machine lacks something.
 const LACKING: &str = "lacking ";
 
-/// The server, and the URL of it as a pool.
-pub(crate) fn start_server(cpu: usize, kind: NodeKind) -> Result<(Server, String), ProbeError> {
+/// The server, and the URL of it as a pool. Without a CPU it has those of this thread, and polls as
+/// long as `ethermem node` does.
+pub(crate) fn start_server(
+    cpu: Option<usize>,
+    kind: NodeKind,
+) -> Result<(Server, String), ProbeError> {
     let mut command = Command::new(std::env::current_exe()?);
-    command.args(["serve-node", "--cpu", &cpu.to_string()]);
+    command.arg("serve-node");
+    if let Some(cpu) = cpu {
+        command.args(["--cpu", &cpu.to_string()]);
+    }
     command.args(kind.encrypted.then_some("--encrypted"));
     command.args(kind.ring.then_some("--ring"));
     if let Some(Loss { ppm, seed }) = kind.loss {
         command.args(["--loss-ppm", &ppm.to_string(), "--seed", &seed.to_string()]);
     }
     command.stdin(Stdio::null()).stdout(Stdio::piped());
-    let mut server = Server::start(&mut command, cpu)?;
+    let mut server = match cpu {
+        Some(cpu) => Server::start(&mut command, cpu)?,
+        None => Server::here(&mut command)?,
+    };
     let mut line = String::new();
     let stdout = server.0.stdout.take().expect("its standard output is piped");
     BufReader::new(stdout).read_line(&mut line)?;
@@ -119,10 +131,11 @@ pub(crate) fn start_server(cpu: usize, kind: NodeKind) -> Result<(Server, String
     Ok((server, line.trim().to_owned()))
 }
 
-/// The other end, which never sleeps, until its parent ends.
-pub(crate) fn serve(cpu: usize, kind: NodeKind) -> Result<(), ProbeError> {
+/// The other end, until its parent ends. On a CPU of its own it never sleeps.
+pub(crate) fn serve(cpu: Option<usize>, kind: NodeKind) -> Result<(), ProbeError> {
     set_pdeathsig(Signal::SIGKILL)?;
-    pin(cpu)?;
+    cpu.map_or(Ok(()), pin)?;
+    let poll_for = if cpu.is_some() { Duration::MAX } else { POLL_FOR };
     let mut options = NodeOptions {
         page: PageSize::Kib4,
         insecure: !kind.encrypted,
@@ -155,13 +168,13 @@ pub(crate) fn serve(cpu: usize, kind: NodeKind) -> Result<(), ProbeError> {
     writeln!(stdout, "{url}")?;
     stdout.flush()?;
     let Some(relay) = &mut relay else {
-        return server.run(Duration::MAX, &AtomicBool::new(false)).map_err(Into::into);
+        return server.run(poll_for, &AtomicBool::new(false)).map_err(Into::into);
     };
     let goes_on = || {
         relay.turn();
         false
     };
-    server.run_asking(Duration::MAX, goes_on).map_err(Into::into)
+    server.run_asking(poll_for, goes_on).map_err(Into::into)
 }
 
 /// Both ends are this program's, and end with the round: what the key is changes nothing.

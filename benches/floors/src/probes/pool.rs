@@ -57,19 +57,30 @@ impl From<Error> for ProbeError {
 impl Probe for PoolProbe {
     fn round(&self, cpus: Cpus, count: u32) -> Result<Round, ProbeError> {
         let kind = NodeKind { encrypted: self.encrypted, loss: self.loss, ring: self.ring };
-        let (_server, url) = start_server(cpus.server, kind)?;
+        let (_server, url) = start_server(Some(cpus.server), kind)?;
         let _pinned = Pinned::on(cpus.client)?;
-        let pool = self.open(&url)?;
-        let thread = pool.thread()?;
-        let region = thread.alloc(REGION_BYTES, Permissions::READ_WRITE).wait()?;
-        self.operation.round(&thread, &region, count)
+        self.measure(&format!("{url}?{PARAMETERS}"), count)
     }
 }
 
 impl PoolProbe {
-    fn open(&self, node: &str) -> Result<Pool, ProbeError> {
+    /// A round with both ends on this thread's CPUs, and with the defaults of both.
+    pub(crate) fn round_here(&self, count: u32) -> Result<Round, ProbeError> {
+        let kind = NodeKind { encrypted: self.encrypted, loss: self.loss, ring: self.ring };
+        let (_server, url) = start_server(None, kind)?;
+        self.measure(&format!("{url}?"), count)
+    }
+
+    fn measure(&self, url: &str, count: u32) -> Result<Round, ProbeError> {
+        let pool = self.open(url)?;
+        let thread = pool.thread()?;
+        let region = thread.alloc(REGION_BYTES, Permissions::READ_WRITE).wait()?;
+        self.operation.round(&thread, &region, count)
+    }
+
+    fn open(&self, url: &str) -> Result<Pool, ProbeError> {
         let failed = |error: String| ProbeError::Failed(error);
-        let mut url = format!("{node}?{PARAMETERS}");
+        let mut url = url.to_owned();
         if let Some(bytes) = self.datagram_bytes {
             url += &format!("&datagram_bytes={bytes}");
         }

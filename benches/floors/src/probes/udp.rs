@@ -144,6 +144,54 @@ impl Exchange {
     }
 }
 
+/// A datagram of 64 B each way at a time between two processes that sleep on their sockets.
+pub(crate) struct Blocking;
+
+impl Blocking {
+    const BYTES: usize = 64;
+
+    /// A round with both ends on this thread's CPUs.
+    pub(crate) fn round(count: u32) -> Result<Round, ProbeError> {
+        let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
+        socket.set_read_timeout(Some(SILENCE_MAX))?;
+        let mut command = Command::new(std::env::current_exe()?);
+        command.args(["serve-blocking", "--to", &socket.local_addr()?.to_string()]);
+        let _server = Server::here(command.stdin(Stdio::null()))?;
+        let mut bytes = [0; Blocking::BYTES];
+        let (_, server) = socket.recv_from(&mut bytes)?;
+        socket.connect(server)?;
+        let (warm, mut samples) = (count / 10, Samples::new());
+        for number in 0..count + warm {
+            let start = Instant::now();
+            socket.send(&bytes)?;
+            socket.recv(&mut bytes)?;
+            let took = start.elapsed();
+            if number >= warm {
+                samples.add(took);
+            }
+        }
+        Ok(samples.one_by_one())
+    }
+
+    /// The other end, until its parent ends or is silent.
+    pub(crate) fn serve(to: SocketAddr) -> Result<(), ProbeError> {
+        set_pdeathsig(Signal::SIGKILL)?;
+        let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
+        socket.set_read_timeout(Some(SILENCE_MAX))?;
+        socket.connect(to)?;
+        let mut bytes = [0; Blocking::BYTES];
+        socket.send(&bytes)?;
+        loop {
+            match socket.recv(&mut bytes).and_then(|_| socket.send(&bytes)) {
+                Ok(_) => {}
+                // The client has ended.
+                Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => return Ok(()),
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+}
+
 /// The other end, until its parent ends or is silent.
 pub(crate) fn serve(exchange: Exchange, cpu: usize) -> Result<(), ProbeError> {
     set_pdeathsig(Signal::SIGKILL)?;

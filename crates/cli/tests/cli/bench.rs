@@ -238,8 +238,7 @@ fn every_wrong_value_is_one_line() {
         ),
         (
             ycsb(&["--reads", "all"]),
-            "invalid value 'all' for '--reads <EXTENT>': unknown variant `all`, expected `field` \
-             or `record`",
+            "invalid value 'all' for '--reads <EXTENT>': must be field or record",
         ),
         (
             ycsb(&["--local-to-remote", "1:1"]),

@@ -21,7 +21,7 @@ use ethermem_pool::{
     Opened, Outcome, ProcessId, Progress, Reply, Segment, Wait, Waited, WaitedId,
 };
 use ethermem_udp::seal::TenantKey;
-use ethermem_udp::{Driver, Maker, RingPlace, Sleeper};
+use ethermem_udp::{Driver, Maker, RingPlace, Sleeper, Wait as Patience};
 use ethermem_units::{Bytes, Ps};
 use ethermem_wire::clio::{ClioStatus, Epoch, Request, TenantId};
 use slab::Slab;
@@ -189,7 +189,11 @@ impl Remote {
             match outcome {
                 Some(Ok(completed)) => return Ok(completed),
                 Some(Err(error)) => return Err(self.error_of(error)),
-                None if began.elapsed() < self.poll_for => std::thread::yield_now(),
+                None if began.elapsed() < self.poll_for
+                    && self.driver.fruitless() == Patience::Poll =>
+                {
+                    std::thread::yield_now();
+                }
                 None => sleeper.sleep(self.driver.rest().map_or(REST_MAX, |r| r.min(REST_MAX))),
             }
         }
@@ -403,14 +407,15 @@ impl Remote {
     fn rest(&mut self) -> Duration {
         let waits = self.waiting.iter().map(|waiting| waiting.until);
         let due = waits.min().map(|until| until.saturating_duration_since(Instant::now()));
+        let gives_way = !self.asked.is_empty() && self.driver.fruitless() == Patience::Sleep;
         self.looks = self.looks.wrapping_add(1);
-        if self.waiting.is_empty() && !self.looks.is_multiple_of(LOOKS_EACH_CLOCK) {
+        if !gives_way && self.waiting.is_empty() && !self.looks.is_multiple_of(LOOKS_EACH_CLOCK) {
             return Duration::ZERO;
         }
         if self.asked.is_empty() {
             return due.unwrap_or(REST_MAX).min(REST_MAX);
         }
-        if self.driver.idle() < self.poll_for {
+        if !gives_way && self.driver.idle() < self.poll_for {
             return Duration::ZERO;
         }
         [due, self.driver.rest()].into_iter().flatten().fold(REST_MAX, Duration::min)

@@ -24,6 +24,9 @@ const SPAN_MIN: f64 = 20.0;
 /// `load / (2 (1 - load))` (Pollaczek and Khinchine). A run of few long messages may still be
 /// approaching it, so growth up to this is not an overload.
 const STEADY_BACKLOG: f64 = 4.5;
+/// Growth of the backlog of a run that is shorter than [`SPAN_MIN`], in mean unloaded latencies,
+/// that shows an overload. Messages that are merely under way grow the backlog by less.
+const SHORT_GROWTH: f64 = 2.0;
 
 /// The validity of a run's numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -186,11 +189,11 @@ impl Watch {
             latency_p99: self.latencies_ns.percentile(990),
         };
         let carried = growth.map(|growth| 1.0 - growth.share.max(0.0));
+        let is_over = growth.is_some_and(|growth| self.is_over(growth));
         let carried = load_requested
-            .filter(|_| self.is_long())
+            .filter(|_| self.is_long() || is_over)
             .zip(carried)
             .map(|(load, share)| load * share);
-        let is_over = growth.is_some_and(|growth| self.is_over(growth));
         let why = if is_over { Some(over(carried)) } else { self.too_short(growth, &intervals) };
         let half_width = |interval: Option<Interval>| interval.map(|of| of.half_width);
         Steady {
@@ -229,7 +232,8 @@ impl Watch {
         let bytes: f64 = self.alone.iter().map(|kind| kind.bytes).sum();
         let service_ps = self.alone.iter().map(Alone::longer_ps).sum::<f64>() / bytes.max(1.0);
         let grown_ps = growth.share * self.backlog.last_arrival().0 as f64;
-        growth.is_certain && self.is_long() && grown_ps > STEADY_BACKLOG * service_ps
+        let is_shown = self.is_long() || growth.share * self.span() > SHORT_GROWTH;
+        growth.is_certain && is_shown && grown_ps > STEADY_BACKLOG * service_ps
     }
 
     /// The reason why the run is too short for a verdict; `None` if it is not.
@@ -363,6 +367,39 @@ mod tests {
         let runs = (1..=200).map(|seed| queue(0.95, 20_000, seed).state);
         let wrong = runs.filter(|&state| state == SteadyState::NotSustained).count();
         assert!(wrong <= 6, "{wrong} of 200");
+    }
+
+    /// Messages that take 1 us alone, through one server of 10 ns each; the arrivals span `span`
+    /// unloaded latencies.
+    fn pipe(load: f64, span: f64, seed: u64) -> Steady {
+        let messages = (span * 100.0 * load) as u64;
+        let mut watch = Watch::new(0..messages);
+        let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
+        let (mut at, mut free) = (0.0, Ps::ZERO);
+        for index in 0..messages {
+            let uniform = ((rng.next_u64() >> 11) + 1) as f64 / (1_u64 << 53) as f64;
+            at -= libm::log(uniform) * 10_000.0 / load;
+            let arrival = Ps(at as u64);
+            free = free.max(arrival) + Ps(10_000);
+            let (kind, bytes) = (Kind::Write, Bytes(64));
+            let message = Message { index, arrival, kind, compute: 0, memory: 1, bytes };
+            watch.record(&message, free + Ps(990_000), Ps(1_000_000));
+        }
+        watch.finish(Some(load))
+    }
+
+    #[test]
+    fn an_overload_shows_in_a_run_that_is_too_short_for_its_latencies() {
+        for seed in 1..=20 {
+            for span in [6.0, 12.0, 19.0] {
+                let over = pipe(1.8, span, seed);
+                assert_eq!(over.state, SteadyState::NotSustained, "{span}, seed {seed}: {over:?}");
+                let carried = over.load_carried.expect("it is over");
+                assert!((0.8..1.25).contains(&carried), "{span}, seed {seed}: {carried}");
+                let below = pipe(0.8, span, seed);
+                assert_eq!(below.state, SteadyState::Unsettled, "{span}, seed {seed}: {below:?}");
+            }
+        }
     }
 
     #[test]

@@ -1,0 +1,227 @@
+//! Whether a thread that waits for a datagram polls or sleeps.
+//!
+//! Polling is quickest while the thread has its processor for itself. Where others want the same
+//! processor, a polling thread keeps from running those it waits for, so it must sleep. The thread
+//! finds out by what polling does to it: at intervals it reads how often the scheduler gave its
+//! processor to another thread. `docs/internals/clio-transport.md` has the rules and what was
+//! measured.
+
+use std::thread::ThreadId;
+use std::time::{Duration, Instant};
+
+/// Number of fruitless polls from one sample to the next: tens of microseconds.
+pub(crate) const POLLS_EACH_SAMPLE: u32 = 64;
+/// Score at which the thread gives way.
+const SCORE_MAX: u32 = 4;
+/// A fruitless stretch of [`POLLS_EACH_SAMPLE`] polls that takes this long was interrupted: by
+/// another program's turn, or by a quota of processor time.
+const AWAY: Duration = Duration::from_millis(1);
+/// Shortest and longest time for which a thread gives way. The time doubles each time that polling
+/// proves wrong soon after.
+const PAUSE_MIN: Duration = Duration::from_millis(10);
+const PAUSE_MAX: Duration = Duration::from_secs(1);
+/// Number of samples after which polling has proved right.
+const SAMPLES_OF_TRUST: u32 = 256;
+
+/// What a thread does while there is no datagram.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wait {
+    /// It looks again at once.
+    Poll,
+    /// It sleeps on the socket.
+    Sleep,
+}
+
+/// The decision of one waiting thread, or of several that take turns.
+#[derive(Debug)]
+pub(crate) struct Patience {
+    rule: Rule,
+    /// Number of fruitless polls since the last sample.
+    polls: u32,
+    /// When the current stretch of fruitless polls began, if its start was sampled.
+    stretch: Option<Instant>,
+    /// The thread of the last sample, and its involuntary switches until then.
+    seen: Option<(ThreadId, u64)>,
+}
+
+impl Patience {
+    /// A thread that polls until it learns that it must not.
+    pub(crate) fn new() -> Patience {
+        Patience { rule: Rule::new(), polls: 0, stretch: None, seen: None }
+    }
+
+    /// A datagram arrived, or something was sent.
+    #[inline]
+    pub(crate) fn interrupt(&mut self) {
+        self.stretch = None;
+    }
+
+    /// A poll found nothing.
+    #[inline]
+    pub(crate) fn fruitless(&mut self) -> Wait {
+        if let Some(until) = self.rule.until {
+            if Instant::now() < until {
+                return Wait::Sleep;
+            }
+            self.rule.try_again();
+            (self.polls, self.stretch, self.seen) = (0, None, None);
+        }
+        self.polls += 1;
+        if self.polls < POLLS_EACH_SAMPLE {
+            return Wait::Poll;
+        }
+        self.sample()
+    }
+
+    /// True right before the poll at which the next sample is taken: a yield now shows whether
+    /// another thread wants this processor.
+    pub(crate) fn is_sample_due(&self) -> bool {
+        self.polls + 1 == POLLS_EACH_SAMPLE && self.rule.until.is_none()
+    }
+
+    /// Number of times that polling was given up.
+    pub(crate) fn gave_way(&self) -> u64 {
+        self.rule.gave_way
+    }
+
+    #[cold]
+    fn sample(&mut self) -> Wait {
+        self.polls = 0;
+        let now = Instant::now();
+        let thread = std::thread::current().id();
+        let switches = involuntary_switches();
+        let since = match self.seen {
+            Some((seen, before)) if seen == thread => switches.saturating_sub(before),
+            _ => 0,
+        };
+        let is_away = self.stretch.is_some_and(|from| now.duration_since(from) >= AWAY);
+        self.stretch = Some(now);
+        self.seen = Some((thread, switches));
+        self.rule.sample(now, since, is_away)
+    }
+}
+
+/// The rule, without a system.
+#[derive(Debug)]
+struct Rule {
+    score: u32,
+    /// Number of samples since polling began.
+    samples: u32,
+    pause: Duration,
+    /// When polling is tried again; `None` while it polls.
+    until: Option<Instant>,
+    gave_way: u64,
+}
+
+impl Rule {
+    fn new() -> Rule {
+        Rule { score: 0, samples: 0, pause: PAUSE_MIN, until: None, gave_way: 0 }
+    }
+
+    /// Ends a pause.
+    fn try_again(&mut self) {
+        (self.until, self.score, self.samples) = (None, 0, 0);
+    }
+
+    /// Judges a stretch of polls by the number of `switches` to other threads, and whether it was
+    /// away for long.
+    fn sample(&mut self, now: Instant, switches: u64, is_away: bool) -> Wait {
+        self.samples += 1;
+        self.score = match (is_away, switches) {
+            (true, _) => SCORE_MAX,
+            (false, 0) => self.score.saturating_sub(1),
+            (false, _) => self.score + 1,
+        };
+        if self.score < SCORE_MAX {
+            if self.samples == SAMPLES_OF_TRUST {
+                self.pause = PAUSE_MIN;
+            }
+            return Wait::Poll;
+        }
+        let is_soon = self.samples < SAMPLES_OF_TRUST && self.gave_way > 0;
+        self.pause = if is_soon { (self.pause * 2).min(PAUSE_MAX) } else { PAUSE_MIN };
+        self.until = Some(now + self.pause);
+        self.gave_way += 1;
+        Wait::Sleep
+    }
+}
+
+/// How often the scheduler took the processor from this thread, or gave it away at a yield.
+#[cfg(target_os = "linux")]
+fn involuntary_switches() -> u64 {
+    use nix::sys::resource::{UsageWho, getrusage};
+    let usage = getrusage(UsageWho::RUSAGE_THREAD);
+    usage.map_or(0, |usage| u64::try_from(usage.involuntary_context_switches()).unwrap_or(0))
+}
+
+#[cfg(not(target_os = "linux"))]
+fn involuntary_switches() -> u64 {
+    0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Feeds samples 25 us apart; returns how many of them asked to sleep.
+    fn feed(rule: &mut Rule, now: &mut Instant, samples: &[(u64, bool)]) -> usize {
+        let mut slept = 0;
+        for &(switches, is_away) in samples {
+            *now += Duration::from_micros(25);
+            slept += usize::from(rule.sample(*now, switches, is_away) == Wait::Sleep);
+            if rule.until.is_some() {
+                return slept;
+            }
+        }
+        slept
+    }
+
+    #[test]
+    fn a_thread_alone_polls_for_ever() {
+        let (mut rule, mut now) = (Rule::new(), Instant::now());
+        assert_eq!(feed(&mut rule, &mut now, &[(0, false); 10_000]), 0);
+        // Other work of the machine now and then changes nothing.
+        for _ in 0..1_000 {
+            assert_eq!(feed(&mut rule, &mut now, &[(1, false), (0, false)]), 0);
+        }
+    }
+
+    #[test]
+    fn a_processor_that_another_wants_is_given_away_after_a_few_samples() {
+        let (mut rule, mut now) = (Rule::new(), Instant::now());
+        assert_eq!(feed(&mut rule, &mut now, &[(1, false); 10]), 1);
+        assert_eq!(rule.samples, SCORE_MAX);
+        assert_eq!(rule.until, Some(now + PAUSE_MIN));
+        let (mut rule, mut now) = (Rule::new(), Instant::now());
+        assert_eq!(feed(&mut rule, &mut now, &[(0, true)]), 1);
+    }
+
+    #[test]
+    fn pauses_grow_while_polling_stays_wrong_and_shrink_when_it_is_right_again() {
+        let (mut rule, mut now) = (Rule::new(), Instant::now());
+        let mut pauses = Vec::new();
+        for _ in 0..10 {
+            feed(&mut rule, &mut now, &[(1, false); 10]);
+            pauses.push(rule.until.expect("it gives way") - now);
+            rule.try_again();
+        }
+        assert_eq!(pauses[..3], [1, 2, 4].map(|times| PAUSE_MIN * times));
+        assert_eq!(pauses[9], PAUSE_MAX);
+        assert_eq!(feed(&mut rule, &mut now, &[(0, false); SAMPLES_OF_TRUST as usize]), 0);
+        feed(&mut rule, &mut now, &[(1, false); 10]);
+        assert_eq!(rule.until, Some(now + PAUSE_MIN));
+    }
+
+    #[test]
+    fn a_thread_reads_its_own_switches() {
+        let before = involuntary_switches();
+        std::thread::spawn(|| {
+            for _ in 0..1_000 {
+                std::thread::yield_now();
+            }
+        })
+        .join()
+        .expect("the thread ends");
+        assert!(involuntary_switches() >= before);
+    }
+}
