@@ -45,20 +45,16 @@ module em_phy
       .Scrambled(Scrambled),
       .FewStages(FewStages)
   ) u_rx (
-      .clk_i             (rx_clk_i),
-      .rst_ni            (rx_rst_ni),
-      .line_valid_i      (line_i.valid),
-      .line_hdr_i        (line_i.block.header),
-      .line_data_i       (line_i.block.payload),
+      .clk_i  (rx_clk_i),
+      .rst_ni (rx_rst_ni),
+      .line_i,
       .signal_i,
       .fail_i,
       .allow_i,
-      .state_o           (rx_state),
+      .state_o(rx_state),
       .events_o,
       .memory_o,
-      .encoded_rx_valid_o(encoded_o.valid),
-      .encoded_rx_hdr_o  (encoded_o.block.header),
-      .encoded_rx_data_o (encoded_o.block.payload)
+      .encoded_o
   );
 
   assign up_o = rx_state.up;
@@ -94,22 +90,18 @@ module em_phy
       .Scrambled(Scrambled),
       .FewStages(FewStages)
   ) u_tx (
-      .clk_i             (tx_clk_i),
-      .rst_ni            (tx_rst_ni),
+      .clk_i  (tx_clk_i),
+      .rst_ni (tx_rst_ni),
       .slot_i,
       .strict_i,
-      .state_i           (tx_state_q),
+      .state_i(tx_state_q),
       .memory_i,
       .memory_ready_o,
       .encoder_ready_o,
-      .encoded_tx_valid_i(encoded_i.valid),
-      .encoded_tx_hdr_i  (encoded_i.block.header),
-      .encoded_tx_data_i (encoded_i.block.payload),
+      .encoded_i,
       .encoder_overrun_o,
       .memory_dry_o,
-      .line_valid_o      (line_o.valid),
-      .line_hdr_o        (line_o.block.header),
-      .line_data_o       (line_o.block.payload)
+      .line_o
   );
 
 endmodule

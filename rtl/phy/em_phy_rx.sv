@@ -16,11 +16,9 @@ module em_phy_rx
     input logic clk_i,
     input logic rst_ni,
 
-    input logic        line_valid_i,
-    input logic [ 1:0] line_hdr_i,
-    input logic [63:0] line_data_i,
+    input line_slot_t line_i,
     /// The line has a signal and block lock; without it the link fails.
-    input logic        signal_i,
+    input logic       signal_i,
 
     /// The host or switch gives the link up.
     input  logic        fail_i,
@@ -31,10 +29,8 @@ module em_phy_rx
 
     output rx_memory_t memory_o,
 
-    // Towards the decoder. Valid in each slot, also without a frame: idles then.
-    output logic        encoded_rx_valid_o,
-    output logic [ 1:0] encoded_rx_hdr_o,
-    output logic [63:0] encoded_rx_data_o
+    /// Towards the decoder. Valid in each slot, also without a frame: idles then.
+    output line_slot_t encoded_o
 );
 
   logic slot, signal;
@@ -45,18 +41,18 @@ module em_phy_rx
     em_descrambler u_descrambler (
         .clk_i,
         .rst_ni,
-        .valid_i  (line_valid_i),
-        .line_i   (line_data_i),
+        .valid_i  (line_i.valid),
+        .line_i   (line_i.block.payload),
         .payload_o(payload)
     );
   end else begin : gen_plain
-    assign payload = line_data_i;
+    assign payload = line_i.block.payload;
   end
 
   if (FewStages) begin : gen_at_once
-    assign slot    = line_valid_i;
+    assign slot    = line_i.valid;
     assign signal  = signal_i;
-    assign arrived = '{payload: payload, header: line_hdr_i};
+    assign arrived = '{payload: payload, header: line_i.block.header};
   end else begin : gen_stage
     always_ff @(posedge clk_i or negedge rst_ni) begin
       if (!rst_ni) begin
@@ -64,9 +60,9 @@ module em_phy_rx
         signal  <= 1'b1;
         arrived <= Idle;
       end else begin
-        slot   <= line_valid_i;
+        slot   <= line_i.valid;
         signal <= signal_i;
-        if (line_valid_i) arrived <= '{payload: payload, header: line_hdr_i};
+        if (line_i.valid) arrived <= '{payload: payload, header: line_i.block.header};
       end
     end
   end
@@ -135,8 +131,6 @@ module em_phy_rx
     else slot_two_q <= slot;
   end
 
-  assign encoded_rx_valid_o = slot_two_q;
-  assign encoded_rx_hdr_o   = up.header;
-  assign encoded_rx_data_o  = up.payload;
+  assign encoded_o = '{valid: slot_two_q, block: up};
 
 endmodule

@@ -29,18 +29,14 @@ module em_phy_tx
     output logic       memory_ready_o,
 
     // From the encoder: for each slot with `encoder_ready_o` one block, an idle between frames.
-    output logic        encoder_ready_o,
-    input  logic        encoded_tx_valid_i,
-    input  logic [ 1:0] encoded_tx_hdr_i,
-    input  logic [63:0] encoded_tx_data_i,
+    output logic       encoder_ready_o,
+    input  line_slot_t encoded_i,
 
     /// Pulses: a block of the encoder that was not asked for, a unit that ran dry. Either is lost.
     output logic encoder_overrun_o,
     output logic memory_dry_o,
 
-    output logic        line_valid_o,
-    output logic [ 1:0] line_hdr_o,
-    output logic [63:0] line_data_o
+    output line_slot_t line_o
 );
 
   /// Idles that an end sends before anything else once it is up: one more than the other must see.
@@ -75,8 +71,8 @@ module em_phy_tx
       .rst_ni,
       .slot_i,
       .ready_o      (encoder_ready_o),
-      .valid_i      (encoded_tx_valid_i),
-      .block_i      ('{payload: encoded_tx_data_i, header: encoded_tx_hdr_i}),
+      .valid_i      (encoded_i.valid),
+      .block_i      (encoded_i.block),
       .overrun_o    (encoder_overrun_o),
       .frame_waits_o(offered),
       .block_o      (frame_block),
@@ -147,15 +143,8 @@ module em_phy_tx
   end
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
-    if (!rst_ni) begin
-      line_valid_o <= 1'b0;
-      line_hdr_o   <= Idle.header;
-      line_data_o  <= Idle.payload;
-    end else begin
-      line_valid_o <= line_valid;
-      line_hdr_o   <= line.header;
-      line_data_o  <= scrambled;
-    end
+    if (!rst_ni) line_o <= '{valid: 1'b0, block: Idle};
+    else line_o <= '{valid: line_valid, block: '{payload: scrambled, header: line.header}};
   end
 
 endmodule

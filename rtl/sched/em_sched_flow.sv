@@ -21,26 +21,17 @@ module em_sched_flow
     /// An end of the pair has failed: all that wait are forgotten.
     input logic clear_i,
     /// Ignored, and `refused_o` set, while all places are taken.
-    input  logic                insert_i,
-    input  bytes_t              insert_bytes_i,
-    input  log_t                insert_log_i,
-    input  logic [TagWidth-1:0] insert_tag_i,
-    output logic                refused_o,
+    input  insert_t insert_i,
+    output logic    refused_o,
 
-    /// The matched ports become busy: the head shrinks; the logarithm is that of what is left.
-    input logic take_i,
-    input log_t take_log_i,
+    input take_t take_i,
     /// An iteration saw all that wait, and grants something.
     input logic seen_i,
     /// The end of an iteration: decides which messages are late in the next one.
     input logic mark_i,
 
-    output logic                 valid_o,
-    output rank_t                rank_o,
+    output head_t                head_o,
     output logic [TimeWidth-1:0] time_o,
-    output logic [TagWidth-1:0]  tag_o,
-    output bytes_t               remaining_o,
-    output logic                 started_o,
     /// The first that was not granted yet: the head, or the one behind it.
     output logic                 unstarted_valid_o,
     output logic [TimeWidth-1:0] unstarted_time_o
@@ -66,17 +57,17 @@ module em_sched_flow
   message_t inserted;
 
   assign last      = remaining_q <= bytes_t'(ChunkBytes);
-  assign pop       = take_i && last;
+  assign pop       = take_i.valid && last;
   assign left      = count_q - CountWidth'(pop);
-  assign refused_o = insert_i && left == CountWidth'(Depth);
-  assign insert    = insert_i && !refused_o;
+  assign refused_o = insert_i.valid && left == CountWidth'(Depth);
+  assign insert    = insert_i.valid && !refused_o;
 
   always_comb begin
     inserted          = '0;
-    inserted.size     = insert_bytes_i;
-    inserted.size_log = insert_log_i;
+    inserted.size     = insert_i.bytes;
+    inserted.size_log = insert_i.size_log;
     inserted.arrival  = now_i;
-    inserted.tag      = insert_tag_i;
+    inserted.tag      = insert_i.tag[TagWidth-1:0];
   end
 
   /// Half again the time that it takes on the link.
@@ -119,18 +110,18 @@ module em_sched_flow
       remaining_q     <= behind.size;
       remaining_log_q <= behind.size_log;
     end else if (insert && left == '0) begin
-      remaining_q     <= insert_bytes_i;
-      remaining_log_q <= insert_log_i;
-    end else if (take_i) begin
+      remaining_q     <= insert_i.bytes;
+      remaining_log_q <= insert_i.size_log;
+    end else if (take_i.valid) begin
       remaining_q     <= remaining_q - bytes_t'(ChunkBytes);
-      remaining_log_q <= take_log_i;
+      remaining_log_q <= take_i.left_log;
     end
   end
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) started_q <= 1'b0;
     else if (clear_i) started_q <= 1'b0;
-    else if (take_i) started_q <= !last;
+    else if (take_i.valid) started_q <= !last;
   end
 
   logic head_late, head_seen;
@@ -144,6 +135,7 @@ module em_sched_flow
     else if (mark_i) late_q <= head_late;
   end
 
+  rank_t rank;
   always_comb begin
     logic [LogBits:0] weighted;
     weighted = {1'b0, remaining_log_q} + {1'b0, messages_q[0].size_log};
@@ -151,17 +143,20 @@ module em_sched_flow
       weighted = (weighted > (LogBits + 1)'(LateBonus)) ? weighted - (LogBits + 1)'(LateBonus) : '0;
     end
     case (config_i.policy)
-      PolicySrpt: rank_o = rank_t'(weighted);
-      PolicySrptPublished: rank_o = remaining_q;
-      default: rank_o = '0;
+      PolicySrpt: rank = rank_t'(weighted);
+      PolicySrptPublished: rank = remaining_q;
+      default: rank = '0;
     endcase
   end
 
-  assign valid_o           = count_q != '0;
+  assign head_o = '{
+      valid: count_q != '0,
+      rank: rank,
+      tag: tag_t'(messages_q[0].tag),
+      remaining: remaining_q,
+      started: started_q
+  };
   assign time_o            = messages_q[0].arrival;
-  assign tag_o             = messages_q[0].tag;
-  assign remaining_o       = remaining_q;
-  assign started_o         = started_q;
   assign unstarted_valid_o = count_q > CountWidth'(started_q);
   assign unstarted_time_o  = started_q ? behind.arrival : messages_q[0].arrival;
 

@@ -22,32 +22,23 @@ module em_sched_pair
     /// An end has failed: all that wait are forgotten.
     input logic clear_i,
 
-    input  logic                insert_response_i,
-    input  bytes_t              response_bytes_i,
-    input  log_t                response_log_i,
-    input  logic [TagWidth-1:0] response_tag_i,
-    output logic                response_refused_o,
-    input  logic                insert_write_i,
-    input  bytes_t              write_bytes_i,
-    input  log_t                write_log_i,
-    input  logic [TagWidth-1:0] write_tag_i,
-    output logic                write_refused_o,
+    input  insert_t response_i,
+    output logic    response_refused_o,
+    input  insert_t write_i,
+    output logic    write_refused_o,
 
-    /// These inputs belong to the flow that was chosen when the destination asked.
-    input logic take_i,
-    input logic take_response_i,
-    input log_t take_log_i,
-    input logic seen_i,
-    input logic mark_i,
+    /// These inputs belong to the flow that was chosen when the destination asked: `head_o` shows
+    /// its head.
+    input  logic  take_response_i,
+    output head_t head_o,
+    input  take_t take_i,
+    input  logic  seen_i,
+    input  logic  mark_i,
 
     /// The candidate: rank, then arrival.
     output logic                valid_o,
     output logic [KeyWidth-1:0] key_o,
     output logic                response_o,
-    /// The head of the flow that `take_response_i` names.
-    output logic [TagWidth-1:0] tag_o,
-    output bytes_t              remaining_o,
-    output logic                started_o,
 
     /// The first request of this pair that was not released yet, for the writes of the other way.
     output logic                 unreleased_valid_o,
@@ -56,20 +47,14 @@ module em_sched_pair
     input  logic [TimeWidth-1:0] reverse_time_i
 );
 
-  typedef struct packed {
-    logic                 valid;
-    rank_t                rank;
-    logic [TimeWidth-1:0] arrival;
-    logic [TagWidth-1:0]  tag;
-    bytes_t               remaining;
-    logic                 started;
-  } head_t;
-
   head_t response, write;
-  logic write_valid;
+  take_t take_response, take_write;
+  logic [TimeWidth-1:0] response_time, write_time, unused_time;
+  logic write_valid, unused_valid;
   logic [KeyWidth-1:0] response_key, write_key;
-  logic unused_valid;
-  logic [TimeWidth-1:0] unused_time;
+
+  assign take_response = '{valid: take_i.valid && take_response_i, left_log: take_i.left_log};
+  assign take_write    = '{valid: take_i.valid && !take_response_i, left_log: take_i.left_log};
 
   em_sched_flow #(
       .Depth     (Depth),
@@ -83,21 +68,13 @@ module em_sched_pair
       .config_i,
       .now_i,
       .clear_i,
-      .insert_i         (insert_response_i),
-      .insert_bytes_i   (response_bytes_i),
-      .insert_log_i     (response_log_i),
-      .insert_tag_i     (response_tag_i),
+      .insert_i         (response_i),
       .refused_o        (response_refused_o),
-      .take_i           (take_i && take_response_i),
-      .take_log_i,
+      .take_i           (take_response),
       .seen_i,
       .mark_i,
-      .valid_o          (response.valid),
-      .rank_o           (response.rank),
-      .time_o           (response.arrival),
-      .tag_o            (response.tag),
-      .remaining_o      (response.remaining),
-      .started_o        (response.started),
+      .head_o           (response),
+      .time_o           (response_time),
       .unstarted_valid_o(unreleased_valid_o),
       .unstarted_time_o (unreleased_time_o)
   );
@@ -114,37 +91,26 @@ module em_sched_pair
       .config_i,
       .now_i,
       .clear_i,
-      .insert_i         (insert_write_i),
-      .insert_bytes_i   (write_bytes_i),
-      .insert_log_i     (write_log_i),
-      .insert_tag_i     (write_tag_i),
+      .insert_i         (write_i),
       .refused_o        (write_refused_o),
-      .take_i           (take_i && !take_response_i),
-      .take_log_i,
+      .take_i           (take_write),
       .seen_i,
       .mark_i,
-      .valid_o          (write.valid),
-      .rank_o           (write.rank),
-      .time_o           (write.arrival),
-      .tag_o            (write.tag),
-      .remaining_o      (write.remaining),
-      .started_o        (write.started),
+      .head_o           (write),
+      .time_o           (write_time),
       .unstarted_valid_o(unused_valid),
       .unstarted_time_o (unused_time)
   );
 
   // A write waits for the earlier requests of its compute-memory pair. Both were asked for by the
   // same port, so that they cannot have arrived in the same cycle.
-  assign write_valid  = write.valid && !(reverse_valid_i && reverse_time_i < write.arrival);
-  assign response_key = {response.rank, response.arrival, Destination};
-  assign write_key    = {write.rank, write.arrival, Source};
+  assign write_valid  = write.valid && !(reverse_valid_i && reverse_time_i < write_time);
+  assign response_key = {response.rank, response_time, Destination};
+  assign write_key    = {write.rank, write_time, Source};
   assign response_o   = response.valid && (!write_valid || response_key < write_key);
   assign valid_o      = response.valid || write_valid;
   assign key_o        = response_o ? response_key : write_key;
-
-  assign tag_o        = take_response_i ? response.tag : write.tag;
-  assign remaining_o  = take_response_i ? response.remaining : write.remaining;
-  assign started_o    = take_response_i ? response.started : write.started;
+  assign head_o       = take_response_i ? response : write;
 
   // Writes in the other direction look at requests only.
   logic unused;

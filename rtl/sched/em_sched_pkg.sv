@@ -1,6 +1,8 @@
 /// What the modules of the grant scheduler share. docs/internals/grant-scheduler.md has the rules.
 package em_sched_pkg;
 
+  import em_pkg::*;
+
   /// Of a demand: 1 B to 4 MiB - 1.
   localparam int unsigned BytesBits = 22;
   /// Fraction bits of the logarithms that a weighted rank is the sum of.
@@ -25,6 +27,8 @@ package em_sched_pkg;
   /// Bits that count the control blocks that may pass free, and those that pass in a cycle.
   localparam int unsigned DebtBits = 8;
   localparam int unsigned ChargeBits = 4;
+  /// Of the name that a port gives a message; a scheduler keeps the lowest `TagWidth` of them.
+  localparam int unsigned TagBits = 16;
 
   typedef logic [BytesBits-1:0] bytes_t;
   typedef logic [LogBits-1:0] log_t;
@@ -37,6 +41,51 @@ package em_sched_pkg;
   typedef logic signed [LeftBits-1:0] left_t;
   typedef logic [DebtBits-1:0] debt_t;
   typedef logic [ChargeBits-1:0] charge_t;
+  typedef logic [TagBits-1:0] tag_t;
+
+  /// What a port asks for: its notification, or its request, whose response the peer is granted.
+  typedef struct packed {
+    logic   valid;
+    logic   response;
+    node_t  peer;
+    bytes_t bytes;
+    tag_t   tag;
+  } ask_t;
+
+  /// A grant to a source.
+  typedef struct packed {
+    logic                      valid;
+    logic                      response;     // of a request of the destination
+    logic                      first;        // chunk of the message
+    logic                      last;
+    node_t                     destination;
+    tag_t                      tag;
+    logic [GrantBytesBits-1:0] bytes;
+    left_t                     delay;        // cycles from the mark to its use
+  } decision_t;
+
+  /// A message that joins a flow.
+  typedef struct packed {
+    logic   valid;
+    bytes_t bytes;
+    log_t   size_log;
+    tag_t   tag;
+  } insert_t;
+
+  /// The head of a flow shrinks, as its ports become busy.
+  typedef struct packed {
+    logic valid;
+    log_t left_log;  // the logarithm of what is left
+  } take_t;
+
+  /// The message that is first in a flow.
+  typedef struct packed {
+    logic   valid;
+    rank_t  rank;
+    tag_t   tag;
+    bytes_t remaining;
+    logic   started;
+  } head_t;
 
   /// A demand: what is left of it behind its first chunk, and the logarithm and class of all.
   typedef struct packed {

@@ -7,6 +7,7 @@
 /// A port that is not up has nothing waiting and is not granted; it must be down for the three
 /// cycles of an iteration at least.
 module em_scheduler
+  import em_pkg::*;
   import em_sched_pkg::*;
 #(
     parameter int unsigned Ports = 8,
@@ -41,13 +42,9 @@ module em_scheduler
     input  logic [Ports-1:0] destination_room_i,
 
     /// By the port that asks.
-    input  logic [Ports-1:0]     notify_valid_i,
-    input  logic [Ports-1:0]     notify_response_i,
-    input  logic [PortWidth-1:0] notify_peer_i[Ports],
-    input  bytes_t               notify_bytes_i[Ports],
-    input  logic [TagWidth-1:0]  notify_tag_i[Ports],
+    input  ask_t             ask_i[Ports],
     /// The pair and flow has X already, a port is down, peer or size are invalid: nothing changes.
-    output logic [Ports-1:0]     notify_refused_o,
+    output logic [Ports-1:0] ask_refused_o,
 
     /// Control blocks that pass a port.
     input charge_t uplink_blocks_i[Ports],
@@ -56,14 +53,7 @@ module em_scheduler
     /// By destination, in the cycle before grants are marked: the source that would be granted.
     output logic [PortWidth-1:0] asked_source_o[Ports],
     /// By source.
-    output logic [Ports-1:0]     grant_valid_o,
-    output logic [PortWidth-1:0] grant_destination_o[Ports],
-    output logic [Ports-1:0]     grant_response_o,
-    output logic [TagWidth-1:0]  grant_tag_o[Ports],
-    output bytes_t               grant_bytes_o[Ports],
-    output logic [Ports-1:0]     grant_first_o,
-    output logic [Ports-1:0]     grant_last_o,
-    output left_t                grant_delay_o[Ports]
+    output decision_t            decision_o[Ports]
 );
 
   localparam int unsigned KeyWidth = BytesBits + TimeWidth + PortWidth;
@@ -84,15 +74,14 @@ module em_scheduler
   assign mark = phase == PhaseMark;
 
   // By source and destination.
-  logic [Ports-1:0] valid[Ports], accepted[Ports], response[Ports], started[Ports];
+  logic [Ports-1:0] valid[Ports], accepted[Ports], response[Ports];
   logic [Ports-1:0] response_refused[Ports], write_refused[Ports], unreleased[Ports];
   key_t key[Ports][Ports];
-  logic [TagWidth-1:0] tag[Ports][Ports];
-  bytes_t remaining[Ports][Ports];
+  head_t head[Ports][Ports];
   logic [TimeWidth-1:0] unreleased_time[Ports][Ports];
 
   // By port.
-  log_t notify_log[Ports], take_log[Ports];
+  log_t ask_log[Ports], take_log[Ports];
   logic [Ports-1:0] asks_response, asks_write, source_ready, destination_ready;
   left_t source_left[Ports], destination_left[Ports];
   left_t start[Ports], busy[Ports], destination_start[Ports], destination_busy[Ports];
@@ -109,15 +98,33 @@ module em_scheduler
       if (s == d) begin : gen_none
         assign valid[s][d]            = 1'b0;
         assign response[s][d]         = 1'b0;
-        assign started[s][d]          = 1'b0;
         assign response_refused[s][d] = 1'b0;
         assign write_refused[s][d]    = 1'b0;
         assign unreleased[s][d]       = 1'b0;
         assign key[s][d]              = '0;
-        assign tag[s][d]              = '0;
-        assign remaining[s][d]        = '0;
+        assign head[s][d]             = '0;
         assign unreleased_time[s][d]  = '0;
       end else begin : gen_pair
+        insert_t asked_response, asked_write;
+        take_t take;
+
+        assign asked_response = '{
+            valid: asks_response[d] && ask_i[d].peer == node_t'(s),
+            bytes: ask_i[d].bytes,
+            size_log: ask_log[d],
+            tag: ask_i[d].tag
+        };
+        assign asked_write = '{
+            valid: asks_write[s] && ask_i[s].peer == node_t'(d),
+            bytes: ask_i[s].bytes,
+            size_log: ask_log[s],
+            tag: ask_i[s].tag
+        };
+        assign take = '{
+            valid: match[s] && match_destination[s] == port_t'(d),
+            left_log: take_log[s]
+        };
+
         em_sched_pair #(
             .Depth      (NotificationsMax),
             .TagWidth   (TagWidth),
@@ -133,27 +140,18 @@ module em_scheduler
             .config_i          (rank_config_i),
             .now_i             (now_q),
             .clear_i           (!port_up_i[s] || !port_up_i[d]),
-            .insert_response_i (asks_response[d] && notify_peer_i[d] == port_t'(s)),
-            .response_bytes_i  (notify_bytes_i[d]),
-            .response_log_i    (notify_log[d]),
-            .response_tag_i    (notify_tag_i[d]),
+            .response_i        (asked_response),
             .response_refused_o(response_refused[s][d]),
-            .insert_write_i    (asks_write[s] && notify_peer_i[s] == port_t'(d)),
-            .write_bytes_i     (notify_bytes_i[s]),
-            .write_log_i       (notify_log[s]),
-            .write_tag_i       (notify_tag_i[s]),
+            .write_i           (asked_write),
             .write_refused_o   (write_refused[s][d]),
-            .take_i            (match[s] && match_destination[s] == port_t'(d)),
             .take_response_i   (match_response[s]),
-            .take_log_i        (take_log[s]),
+            .head_o            (head[s][d]),
+            .take_i            (take),
             .seen_i            (asked),
             .mark_i            (mark),
             .valid_o           (valid[s][d]),
             .key_o             (key[s][d]),
             .response_o        (response[s][d]),
-            .tag_o             (tag[s][d]),
-            .remaining_o       (remaining[s][d]),
-            .started_o         (started[s][d]),
             .unreleased_valid_o(unreleased[s][d]),
             .unreleased_time_o (unreleased_time[s][d]),
             .reverse_valid_i   (unreleased[d][s]),
@@ -203,20 +201,20 @@ module em_scheduler
     for (genvar o = 0; o < Ports; o++) begin : gen_others
       assign refused[o] = response_refused[o][p] || write_refused[p][o];
     end
-    assign invalid = notify_bytes_i[p] == '0 || notify_peer_i[p] == port_t'(p) ||
-                     (PortWidth + 1)'(notify_peer_i[p]) >= (PortWidth + 1)'(Ports) ||
-                     !port_up_i[p] || !port_up_i[notify_peer_i[p]];
-    assign asks_response[p]    = notify_valid_i[p] && notify_response_i[p] && !invalid;
-    assign asks_write[p]       = notify_valid_i[p] && !notify_response_i[p] && !invalid;
-    assign notify_refused_o[p] = refused != '0 || notify_valid_i[p] && invalid;
-    assign notify_log[p] = log2_eighths(notify_bytes_i[p]);
+    assign invalid = ask_i[p].bytes == '0 || ask_i[p].peer == node_t'(p) ||
+                     (NodeBits + 1)'(ask_i[p].peer) >= (NodeBits + 1)'(Ports) ||
+                     !port_up_i[p] || !port_up_i[port_t'(ask_i[p].peer)];
+    assign asks_response[p] = ask_i[p].valid && ask_i[p].response && !invalid;
+    assign asks_write[p]    = ask_i[p].valid && !ask_i[p].response && !invalid;
+    assign ask_refused_o[p] = refused != '0 || ask_i[p].valid && invalid;
+    assign ask_log[p]       = log2_eighths(ask_i[p].bytes);
 
     // What the match of this source allows.
     assign d           = match_destination[p];
     assign match[p]    = matched[p] && port_up_i[p] && port_up_i[d];
-    assign last[p]     = remaining[p][d] <= Chunk;
-    assign granted[p]  = last[p] ? remaining[p][d] : Chunk;
-    assign left[p]     = remaining[p][d] - granted[p];
+    assign last[p]     = head[p][d].remaining <= Chunk;
+    assign granted[p]  = last[p] ? head[p][d].remaining : Chunk;
+    assign left[p]     = head[p][d].remaining - granted[p];
     assign take_log[p] = log2_eighths(left[p]);
     assign busy[p]     = left_t'((blocks_of(granted[p]) + bytes_t'(ChunkOverheadBlocks))
                                  * bytes_t'(SlotCycles));
@@ -280,18 +278,36 @@ module em_scheduler
         .ready_o     (destination_ready[p])
     );
 
+    decision_t chosen, shown;
+    logic shows;
+
+    always_comb begin
+      chosen             = '0;
+      chosen.response    = match_response[p];
+      chosen.first       = !head[p][d].started;
+      chosen.last        = last[p];
+      chosen.destination = node_t'(d);
+      chosen.tag         = head[p][d].tag;
+      chosen.bytes       = granted[p][GrantBytesBits-1:0];
+      chosen.delay       = start[p];
+    end
+
     em_stage #(
-        .Width   (PortWidth + TagWidth + BytesBits + 3 + LeftBits),
+        .Width   ($bits(decision_t)),
         .Register(RegisterGrants)
     ) u_grant (
         .clk_i,
         .rst_ni,
         .valid_i(match[p]),
-        .data_i ({d, match_response[p], tag[p][d], granted[p], !started[p][d], last[p], start[p]}),
-        .valid_o(grant_valid_o[p]),
-        .data_o ({grant_destination_o[p], grant_response_o[p], grant_tag_o[p], grant_bytes_o[p],
-                  grant_first_o[p], grant_last_o[p], grant_delay_o[p]})
+        .data_i (chosen),
+        .valid_o(shows),
+        .data_o (shown)
     );
+
+    always_comb begin
+      decision_o[p]       = shown;
+      decision_o[p].valid = shows;
+    end
   end
 
 endmodule

@@ -1,5 +1,6 @@
 /// What a port asks for, a cycle later: checked, by peer, and with its size class.
 module em_size_class_demand
+  import em_pkg::*;
   import em_sched_pkg::*;
 #(
     parameter int unsigned Ports = 8,
@@ -11,11 +12,7 @@ module em_size_class_demand
     input logic clk_i,
     input logic rst_ni,
 
-    input logic                 valid_i,
-    input logic                 response_i,
-    input logic [PortWidth-1:0] peer_i,
-    input bytes_t               bytes_i,
-    input logic [TagWidth-1:0]  tag_i,
+    input ask_t ask_i,
 
     /// A bit for the peer, in one flow or in the other.
     output logic [Ports-1:0]    responses_o,
@@ -30,10 +27,10 @@ module em_size_class_demand
   logic [Ports-1:0] peer;
 
   for (genvar o = 0; o < Ports; o++) begin : gen_peers
-    assign peer[o] = valid_i && !invalid && peer_i == PortWidth'(o);
+    assign peer[o] = ask_i.valid && !invalid && ask_i.peer == node_t'(o);
   end
-  assign invalid = bytes_i == '0 || peer_i == Port ||
-                   (PortWidth + 1)'(peer_i) >= (PortWidth + 1)'(Ports);
+  assign invalid = ask_i.bytes == '0 || ask_i.peer == node_t'(Port) ||
+                   (NodeBits + 1)'(ask_i.peer) >= (NodeBits + 1)'(Ports);
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
@@ -41,21 +38,21 @@ module em_size_class_demand
       writes_o    <= '0;
       invalid_o   <= 1'b0;
     end else begin
-      responses_o <= response_i ? peer : '0;
-      writes_o    <= response_i ? '0 : peer;
-      invalid_o   <= valid_i && invalid;
+      responses_o <= ask_i.response ? peer : '0;
+      writes_o    <= ask_i.response ? '0 : peer;
+      invalid_o   <= ask_i.valid && invalid;
     end
   end
 
   log_t size_log;
-  assign size_log = log2_eighths(bytes_i);
+  assign size_log = log2_eighths(ask_i.bytes);
 
   always_ff @(posedge clk_i) begin
-    demand_o.bytes      <= bytes_i;
-    demand_o.beyond     <= bytes_i - bytes_t'(ChunkBytes);
+    demand_o.bytes      <= ask_i.bytes;
+    demand_o.beyond     <= ask_i.bytes - bytes_t'(ChunkBytes);
     demand_o.size_log   <= size_log;
     demand_o.size_class <= size_class(size_log, size_log);
-    tag_o               <= tag_i;
+    tag_o               <= ask_i.tag[TagWidth-1:0];
   end
 
 endmodule

@@ -1,6 +1,7 @@
 /// The grant of one source: from the memory of its own writes, or from that of its destination's
 /// requests.
 module em_size_class_grant
+  import em_pkg::*;
   import em_sched_pkg::*;
 #(
     parameter int unsigned Ports = 8,
@@ -20,14 +21,7 @@ module em_size_class_grant
     input  logic [OfferWidth-1:0] others_i[Ports],
     input  left_t                 start_i,
 
-    output logic                 valid_o,
-    output logic [PortWidth-1:0] destination_o,
-    output logic                 response_o,
-    output logic [TagWidth-1:0]  grant_tag_o,
-    output bytes_t               grant_bytes_o,
-    output logic                 first_o,
-    output logic                 last_o,
-    output left_t                delay_o
+    output decision_t decision_o
 );
 
   logic [TagWidth-1:0] tag;
@@ -44,16 +38,35 @@ module em_size_class_grant
     end
   end
 
+  decision_t chosen, shown;
+  logic shows;
+
+  always_comb begin
+    chosen             = '0;
+    chosen.response    = (match_i & response_i) != '0;
+    chosen.first       = first;
+    chosen.last        = last;
+    chosen.destination = node_t'(destination);
+    chosen.tag         = tag_t'(tag);
+    chosen.bytes       = bytes[GrantBytesBits-1:0];
+    chosen.delay       = start_i;
+  end
+
   em_stage #(
-      .Width   (PortWidth + 1 + OfferWidth + LeftBits),
+      .Width   ($bits(decision_t)),
       .Register(Register)
   ) u_grant (
       .clk_i,
       .rst_ni,
       .valid_i(match_i != '0),
-      .data_i ({destination, (match_i & response_i) != '0, tag, bytes, first, last, start_i}),
-      .valid_o,
-      .data_o ({destination_o, response_o, grant_tag_o, grant_bytes_o, first_o, last_o, delay_o})
+      .data_i (chosen),
+      .valid_o(shows),
+      .data_o (shown)
   );
+
+  always_comb begin
+    decision_o       = shown;
+    decision_o.valid = shows;
+  end
 
 endmodule

@@ -39,13 +39,9 @@ module em_size_class_scheduler
     input  logic [Ports-1:0] destination_room_i,
 
     /// By the port that asks.
-    input  logic [Ports-1:0]     notify_valid_i,
-    input  logic [Ports-1:0]     notify_response_i,
-    input  logic [PortWidth-1:0] notify_peer_i[Ports],
-    input  bytes_t               notify_bytes_i[Ports],
-    input  logic [TagWidth-1:0]  notify_tag_i[Ports],
+    input  ask_t             ask_i[Ports],
     /// The pair and flow has X already, a port is down, peer or size are invalid: nothing changes.
-    output logic [Ports-1:0]     notify_refused_o,
+    output logic [Ports-1:0] ask_refused_o,
 
     /// Control blocks that pass a port.
     input charge_t uplink_blocks_i[Ports],
@@ -54,14 +50,7 @@ module em_size_class_scheduler
     /// By destination, in the cycle before grants are marked: the source that would be granted.
     output logic [PortWidth-1:0] asked_source_o[Ports],
     /// By source.
-    output logic [Ports-1:0]     grant_valid_o,
-    output logic [PortWidth-1:0] grant_destination_o[Ports],
-    output logic [Ports-1:0]     grant_response_o,
-    output logic [TagWidth-1:0]  grant_tag_o[Ports],
-    output bytes_t               grant_bytes_o[Ports],
-    output logic [Ports-1:0]     grant_first_o,
-    output logic [Ports-1:0]     grant_last_o,
-    output left_t                grant_delay_o[Ports]
+    output decision_t            decision_o[Ports]
 );
 
   localparam int unsigned CountWidth = $clog2(NotificationsMax + 1);
@@ -198,19 +187,15 @@ module em_size_class_scheduler
     ) u_ask (
         .clk_i,
         .rst_ni,
-        .valid_i    (notify_valid_i[p]),
-        .response_i (notify_response_i[p]),
-        .peer_i     (notify_peer_i[p]),
-        .bytes_i    (notify_bytes_i[p]),
-        .tag_i      (notify_tag_i[p]),
+        .ask_i      (ask_i[p]),
         .responses_o(asks[Response][p]),
         .writes_o   (asks[Write][p]),
         .demand_o   (ask_demand[p]),
         .tag_o      (ask_tag[p]),
         .invalid_o  (refused_by_port[p])
     );
-    assign ask_class[p]        = ask_demand[p].size_class;
-    assign notify_refused_o[p] = refused_by_port[p] || refused_here != '0;
+    assign ask_class[p]     = ask_demand[p].size_class;
+    assign ask_refused_o[p] = refused_by_port[p] || refused_here != '0;
 
     // The memories of what this port asked for.
     for (genvar f = 0; f < 2; f++) begin : gen_banks
@@ -236,7 +221,7 @@ module em_size_class_scheduler
       ) u_bank (
           .clk_i,
           .insert_i      (asks[f][p]),
-          .refused_i     (notify_refused_o[p]),
+          .refused_i     (ask_refused_o[p]),
           .insert_slot_i (slots),
           .insert_demand_i(ask_demand[p]),
           .insert_tag_i  (ask_tag[p]),
@@ -261,19 +246,12 @@ module em_size_class_scheduler
     ) u_grant (
         .clk_i,
         .rst_ni,
-        .match_i      (match[p]),
-        .response_i   (match_response),
-        .own_i        (offer[Write][p]),
-        .others_i     (offer[Response]),
-        .start_i      (grant_start[p]),
-        .valid_o      (grant_valid_o[p]),
-        .destination_o(grant_destination_o[p]),
-        .response_o   (grant_response_o[p]),
-        .grant_tag_o  (grant_tag_o[p]),
-        .grant_bytes_o(grant_bytes_o[p]),
-        .first_o      (grant_first_o[p]),
-        .last_o       (grant_last_o[p]),
-        .delay_o      (grant_delay_o[p])
+        .match_i   (match[p]),
+        .response_i(match_response),
+        .own_i     (offer[Write][p]),
+        .others_i  (offer[Response]),
+        .start_i   (grant_start[p]),
+        .decision_o(decision_o[p])
     );
   end
 

@@ -5,6 +5,7 @@ module em_switch_downlink
   import em_link_pkg::*;
   import em_sched_pkg::left_t;
   import em_sched_pkg::charge_t;
+  import em_sched_pkg::decision_t;
   import em_switch_pkg::*;
 #(
     parameter int unsigned Ports = 8,
@@ -61,7 +62,7 @@ module em_switch_downlink
     grant         = '0;
     grant.response = grant_i.response;
     grant.node    = node_t'(PortWidth'(grant_i.destination));
-    grant.id      = grant_i.id;
+    grant.id      = grant_i.tag[IdBits-1:0];
     grant.bytes   = grant_i.bytes;
     notice        = '0;
     notice.opcode = OpPeer;

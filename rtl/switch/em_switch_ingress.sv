@@ -6,8 +6,10 @@
 module em_switch_ingress
   import em_pkg::*;
   import em_link_pkg::*;
+  import em_sched_pkg::ask_t;
   import em_sched_pkg::bytes_t;
   import em_sched_pkg::charge_t;
+  import em_sched_pkg::tag_t;
   import em_switch_pkg::*;
 #(
     parameter int unsigned Ports = 8,
@@ -202,7 +204,7 @@ module em_switch_ingress
       response: is_request,
       peer: node_t'(PortWidth'(asked_node)),
       bytes: is_request ? request_bytes : bytes_of(notification.length),
-      id: is_request ? request.id : notification.id
+      tag: is_request ? tag_t'(request.id) : tag_t'(notification.id)
   };
   assign held_o   = '{
       md_count: md_count_q,

@@ -175,31 +175,6 @@ module em_switch_memory
       .notice_ready_i(notice_ready)
   );
 
-  // The scheduler has its ports field by field.
-  logic [Ports-1:0] notify_valid, notify_response, grant_valid, grant_response, grant_first;
-  logic [Ports-1:0] unused_last;
-  port_t notify_peer[Ports], grant_destination[Ports];
-  bytes_t notify_bytes[Ports], grant_bytes[Ports];
-  logic [IdBits-1:0] notify_id[Ports], grant_id[Ports];
-  left_t grant_delay[Ports];
-
-  for (genvar p = 0; p < Ports; p++) begin : gen_scheduled
-    assign notify_valid[p]    = ask[p].valid;
-    assign notify_response[p] = ask[p].response;
-    assign notify_peer[p]     = port_t'(ask[p].peer);
-    assign notify_bytes[p]    = ask[p].bytes;
-    assign notify_id[p]       = ask[p].id;
-    assign decision[p]        = '{
-        valid: grant_valid[p],
-        response: grant_response[p],
-        first: grant_first[p],
-        destination: node_t'(grant_destination[p]),
-        id: grant_id[p],
-        bytes: grant_bytes[p][GrantBytesBits-1:0],
-        delay: grant_delay[p]
-    };
-  end
-
   em_scheduler #(
       .Ports              (Ports),
       .NotificationsMax   (NotificationsMax),
@@ -218,23 +193,12 @@ module em_switch_memory
       .port_up_i          (port_up),
       .source_room_i      (circuit_room & emit_room),
       .destination_room_i ('1),
-      .notify_valid_i     (notify_valid),
-      .notify_response_i  (notify_response),
-      .notify_peer_i      (notify_peer),
-      .notify_bytes_i     (notify_bytes),
-      .notify_tag_i       (notify_id),
-      .notify_refused_o   (ask_refused),
+      .ask_i              (ask),
+      .ask_refused_o      (ask_refused),
       .uplink_blocks_i    (uplink),
       .downlink_blocks_i  (downlink),
       .asked_source_o     (asked_source),
-      .grant_valid_o      (grant_valid),
-      .grant_destination_o(grant_destination),
-      .grant_response_o   (grant_response),
-      .grant_tag_o        (grant_id),
-      .grant_bytes_o      (grant_bytes),
-      .grant_first_o      (grant_first),
-      .grant_last_o       (unused_last),
-      .grant_delay_o      (grant_delay)
+      .decision_o         (decision)
   );
 
 endmodule

@@ -61,26 +61,6 @@ package em_switch_pkg;
     block_t block;
   } routed_status_t;
 
-  /// What a node asks the scheduler for: a notification, or a request, whose response is granted.
-  typedef struct packed {
-    logic                 valid;
-    logic                 response;
-    node_t                peer;
-    em_sched_pkg::bytes_t bytes;
-    id_t                  id;
-  } ask_t;
-
-  /// A grant of the scheduler, a cycle before it leaves.
-  typedef struct packed {
-    logic                      valid;
-    logic                      response;
-    logic                      first;
-    node_t                     destination;
-    id_t                       id;
-    logic [GrantBytesBits-1:0] bytes;
-    em_sched_pkg::left_t       delay;
-  } decision_t;
-
   /// The node has given up what it had with a peer.
   typedef struct packed {
     logic  valid;

@@ -3,7 +3,9 @@
 module em_switch_uplink
   import em_pkg::*;
   import em_link_pkg::*;
+  import em_sched_pkg::ask_t;
   import em_sched_pkg::charge_t;
+  import em_sched_pkg::decision_t;
   import em_switch_pkg::*;
 #(
     parameter int unsigned Ports = 8,

@@ -67,8 +67,8 @@ MUTANTS = [
     ),
     (
         "sched/em_size_class_demand.sv",
-        "peer_i == Port ||",
-        "peer_i == Port || response_i && peer_i == '0 ||",
+        "ask_i.peer == node_t'(Port) ||",
+        "ask_i.peer == node_t'(Port) || ask_i.response && ask_i.peer == '0 ||",
         [CLASSES],
     ),
     (

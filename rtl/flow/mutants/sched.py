@@ -59,8 +59,8 @@ MUTANTS = [
     ),
     (
         "sched/em_sched_pair.sv",
-        "reverse_time_i < write.arrival",
-        "reverse_time_i > write.arrival",
+        "reverse_time_i < write_time",
+        "reverse_time_i > write_time",
         [SCHEDULER],
     ),
     (
@@ -77,7 +77,7 @@ MUTANTS = [
     ),
     (
         "sched/em_scheduler.sv",
-        "assign granted[p]  = last[p] ? remaining[p][d] : Chunk;",
+        "assign granted[p]  = last[p] ? head[p][d].remaining : Chunk;",
         "assign granted[p]  = Chunk;",
         [SCHEDULER],
     ),

@@ -21,7 +21,7 @@ class Bench {
   Bench() {
     dut_.clk_i = 0;
     dut_.rst_ni = 0;
-    dut_.line_valid_i = 0;
+    link_trace::put(dut_.line_i, link_trace::kIdle, 0);
     dut_.signal_i = 1;
     dut_.fail_i = dut_.allow_i = 0;
     for (int half = 0; half < 6; half++) {
@@ -34,12 +34,8 @@ class Bench {
   // One cycle; without a row there is no slot in it.
   void cycle(uint64_t slot, const Row* row) {
     dut_.clk_i = 0;
-    dut_.line_valid_i = row != nullptr;
-    if (row != nullptr) {
-      dut_.line_hdr_i = static_cast<uint8_t>(row->line.header);
-      dut_.line_data_i = row->line.payload;
-      dut_.signal_i = row->input & 1;
-    }
+    link_trace::put(dut_.line_i, row != nullptr ? row->line : link_trace::kIdle, row != nullptr);
+    if (row != nullptr) dut_.signal_i = row->input & 1;
     dut_.fail_i = first_valid_ && (first_.input >> 1 & 1) != 0;
     dut_.allow_i = first_valid_ && (first_.input >> 2 & 1) != 0;
     dut_.eval();
@@ -68,7 +64,7 @@ class Bench {
   void check_blocks(uint64_t slot) {
     const unsigned flags = dut_.memory_o[2] >> 2;
     const bool memory = (flags >> 4 & 1) != 0;
-    if (dut_.encoded_rx_valid_o != second_valid_) fail(slot, "a slot for the decoder, or none");
+    if ((dut_.encoded_o[2] >> 2 != 0) != second_valid_) fail(slot, "a slot for the decoder, or none");
     if (memory != (second_valid_ && (second_.memory & 1) != 0)) fail(slot, "a memory block, or none");
     if (!second_valid_) return;
     const unsigned ending = flags & 3;
@@ -82,7 +78,7 @@ class Bench {
       if (whole && link_trace::get(dut_.memory_o) != second_.of_memory) fail(slot, "memory block");
       if (last) (ending == 0 ? totals_.sound : ending == 1 ? totals_.refused : totals_.aborted)++;
     }
-    const link_trace::Block decoder = {dut_.encoded_rx_hdr_o, dut_.encoded_rx_data_o};
+    const link_trace::Block decoder = link_trace::get(dut_.encoded_o);
     if (decoder != second_.decoder) fail(slot, "another block for the decoder");
     totals_.frames += decoder.header == 1 && (decoder.payload & 0xff) == 0x78;
     const uint32_t state = dut_.state_o;

@@ -3,9 +3,10 @@
 import cocotb
 from cocotb.triggers import FallingEdge
 
-from flow import bench, simulate, tools
+from flow import bench, simulate, structs, tools
 
 IDLE = 0x1E << 2 | 1
+VALID = 1 << structs.LINE_SLOT.bits - 1
 # The first of the ten of `rx_events_t`.
 CORRUPT_BIT = 9
 LATENCY_CYCLES = 2
@@ -17,14 +18,14 @@ def test_em_phy_rx_golden():
 
 
 async def start(dut):
-    dut.line_valid_i.value, dut.signal_i.value = 0, 1
+    dut.line_i.value, dut.signal_i.value = IDLE, 1
     dut.fail_i.value = dut.allow_i.value = 0
     await bench.start(dut.clk_i, [dut.rst_ni])
 
 
 async def reset(dut):
     """An end that is up, with nothing under way."""
-    dut.line_valid_i.value = dut.rst_ni.value = 0
+    dut.line_i.value, dut.rst_ni.value = IDLE, 0
     await FallingEdge(dut.clk_i)
     dut.rst_ni.value = 1
 
@@ -33,8 +34,7 @@ async def hear(dut, blocks):
     """What the blocks bring: memory blocks with first, last and ending; whether it is corrupt."""
     memory, corrupt = [], False
     for block in [*blocks, *[IDLE] * LATENCY_CYCLES]:
-        dut.line_valid_i.value = 1
-        dut.line_hdr_i.value, dut.line_data_i.value = block & 3, block >> 2
+        dut.line_i.value = VALID | block
         await FallingEdge(dut.clk_i)
         corrupt |= bool(int(dut.events_o.value) >> CORRUPT_BIT & 1)
         word = int(dut.memory_o.value)

@@ -68,17 +68,14 @@ class Bench {
   void drive(const Row& row) {
     const uint32_t heard = row.state >> 8 & 0xff, failure = row.state >> 16 & 0xff;
     dut_.state_i = (row.state & 1) << 17 | (row.state & 2) << 15 | heard << 8 | failure;
-    dut_.encoded_tx_valid_i = row.answers != 0;
-    dut_.encoded_tx_hdr_i = static_cast<uint8_t>(row.from_encoder.header);
-    dut_.encoded_tx_data_i = row.from_encoder.payload;
+    link_trace::put(dut_.encoded_i, row.from_encoder, row.answers != 0);
     const unsigned valid = row.offer & 1, framed = row.offer >> 1 & 1, last = row.offer >> 2 & 1;
     link_trace::put(dut_.memory_i, row.offered, valid << 2 | framed << 1 | last);
   }
 
   void check_line(uint64_t slot) {
-    if (dut_.line_valid_o != second_valid_) fail(slot, "a block on the line, or none");
-    const Block line = {dut_.line_hdr_o, dut_.line_data_o};
-    if (second_valid_ && line != second_) fail(slot, "another block on the line");
+    if ((dut_.line_o[2] >> 2 != 0) != second_valid_) fail(slot, "a block on the line, or none");
+    if (second_valid_ && link_trace::get(dut_.line_o) != second_) fail(slot, "another block on the line");
   }
 
   Vem_phy_tx dut_;

@@ -3,12 +3,13 @@
 import cocotb
 from cocotb.triggers import FallingEdge, RisingEdge
 
-from flow import bench, simulate
+from flow import bench, simulate, structs
 
 IDLE = 0x1E << 2 | 1
 ABORT = 0x3C78F1E3C78F1E1E << 2 | 1
 DATA = 0x0123456789ABCDEF << 2 | 2
 VALID, FRAMED, LAST = 1 << 68, 1 << 67, 1 << 66
+SLOT = 1 << structs.LINE_SLOT.bits - 1
 UP = 1 << 17
 LATENCY_CYCLES = 2
 
@@ -19,8 +20,7 @@ def test_em_phy_tx_faults():
 
 async def start(dut):
     dut.slot_i.value, dut.strict_i.value, dut.state_i.value = 1, 0, UP
-    dut.memory_i.value = dut.encoded_tx_valid_i.value = 0
-    dut.encoded_tx_hdr_i.value, dut.encoded_tx_data_i.value = DATA & 3, DATA >> 2
+    dut.memory_i.value, dut.encoded_i.value = 0, DATA
     await bench.start(dut.clk_i, [dut.rst_ni])
 
 
@@ -28,13 +28,13 @@ async def run(dut, cycles, answers=(), memory=()):
     """The line, and the cycles with an overrun and with a unit that ran dry."""
     line, overrun, dry = [], [], []
     for cycle in range(cycles):
-        dut.encoded_tx_valid_i.value = int(cycle in answers)
+        dut.encoded_i.value = (SLOT if cycle in answers else 0) | DATA
         dut.memory_i.value = memory[cycle] if cycle < len(memory) else 0
         await RisingEdge(dut.clk_i)
         overrun += [cycle] * int(dut.encoder_overrun_o.value)
         dry += [cycle] * int(dut.memory_dry_o.value)
-        if int(dut.line_valid_o.value):
-            line.append(int(dut.line_data_o.value) << 2 | int(dut.line_hdr_o.value))
+        if (sent := int(dut.line_o.value)) & SLOT:
+            line.append(sent ^ SLOT)
         await FallingEdge(dut.clk_i)
     return line, overrun, dry
 

@@ -108,6 +108,22 @@ class Trace {
   bool ended_ = false;
 };
 
+// em_sched_pkg::decision_t; the first field of a packed struct is the highest.
+struct Grant {
+  explicit Grant(uint64_t word)
+      : valid(word >> 60 & 1),
+        response(word >> 59 & 1),
+        first(word >> 58 & 1),
+        last(word >> 57 & 1),
+        destination(word >> 48 & 0x1ff),
+        tag(word >> 32 & 0xffff),
+        bytes(word >> 16 & 0xffff),
+        delay(word & 0xffff) {}
+
+  bool valid, response, first, last;
+  unsigned destination, tag, bytes, delay;
+};
+
 class Bench {
  public:
   explicit Bench(const Trace& trace) : ports_(number(trace.config("ports"))) {
@@ -157,7 +173,7 @@ class Bench {
     dut_.eval();
     refused_.push_back(refused);
     if (refused_.size() > REFUSAL_CYCLES) {
-      if (dut_.notify_refused_o != refused_.front()) fail(now, "a notification refused or not");
+      if (dut_.ask_refused_o != refused_.front()) fail(now, "a notification refused or not");
       refused_.pop_front();
     }
     check(now);
@@ -170,9 +186,8 @@ class Bench {
 
  private:
   void idle() {
-    dut_.notify_valid_i = 0;
-    dut_.notify_response_i = 0;
     for (unsigned port = 0; port < ports_; port++) {
+      dut_.ask_i[port] = 0;
       dut_.uplink_blocks_i[port] = 0;
       dut_.downlink_blocks_i[port] = 0;
     }
@@ -181,12 +196,10 @@ class Bench {
   uint32_t notify(uint64_t now, const Row& row) {
     const unsigned asker = row.response ? row.destination : row.source;
     const uint32_t bit = 1u << asker;
-    if (dut_.notify_valid_i & bit) fail(now, "a port asks twice in the trace");
-    dut_.notify_valid_i |= bit;
-    if (row.response) dut_.notify_response_i |= bit;
-    dut_.notify_peer_i[asker] = row.response ? row.source : row.destination;
-    dut_.notify_bytes_i[asker] = row.bytes;
-    dut_.notify_tag_i[asker] = static_cast<uint16_t>(row.tag);
+    if (dut_.ask_i[asker] != 0) fail(now, "a port asks twice in the trace");
+    const uint64_t peer = row.response ? row.source : row.destination;
+    dut_.ask_i[asker] = 1ull << 48 | static_cast<uint64_t>(row.response) << 47 | peer << 38 |
+                        static_cast<uint64_t>(row.bytes) << 16 | static_cast<uint16_t>(row.tag);
     if (row.event == "refused") {
       totals_.refused++;
       return bit;
@@ -197,31 +210,30 @@ class Bench {
   }
 
   void check(uint64_t now) {
-    uint32_t granted = dut_.grant_valid_o;
+    std::vector<Grant> grants;
+    for (unsigned port = 0; port < ports_; port++) grants.emplace_back(dut_.decision_o[port]);
     while (!expected_.empty() && expected_.front().cycle + kLatencyCycles == now) {
       const Row row = expected_.front();
       expected_.pop_front();
-      const unsigned s = row.source;
-      const auto bit = [s](uint32_t bits) { return (bits >> s & 1) != 0; };
-      const uint64_t at_cycle = now - kLatencyCycles + dut_.grant_delay_o[s];
-      if (!bit(granted) || dut_.grant_destination_o[s] != row.destination ||
-          bit(dut_.grant_response_o) != row.response ||
-          dut_.grant_tag_o[s] != static_cast<uint16_t>(row.tag) ||
-          dut_.grant_bytes_o[s] != row.bytes || bit(dut_.grant_first_o) != row.first ||
-          bit(dut_.grant_last_o) != row.last || at_cycle != row.at_cycle) {
+      Grant& found = grants.at(row.source);
+      const uint64_t at_cycle = now - kLatencyCycles + found.delay;
+      if (!found.valid || found.destination != row.destination || found.response != row.response ||
+          found.tag != static_cast<uint16_t>(row.tag) || found.bytes != row.bytes ||
+          found.first != row.first || found.last != row.last || at_cycle != row.at_cycle) {
         std::stringstream text;
-        text << "source " << s << " has " << bit(granted) << " destination "
-             << unsigned(dut_.grant_destination_o[s]) << " tag " << dut_.grant_tag_o[s] << " bytes "
-             << dut_.grant_bytes_o[s] << " at " << at_cycle << ", not destination "
-             << row.destination << " tag " << static_cast<uint16_t>(row.tag) << " bytes "
-             << row.bytes << " at " << row.at_cycle;
+        text << "source " << row.source << " has " << found.valid << " destination "
+             << found.destination << " tag " << found.tag << " bytes " << found.bytes << " at "
+             << at_cycle << ", not destination " << row.destination << " tag "
+             << static_cast<uint16_t>(row.tag) << " bytes " << row.bytes << " at " << row.at_cycle;
         fail(now, text.str());
       }
-      granted &= ~(1u << s);
+      found.valid = false;
       totals_.grants++;
       totals_.granted += row.bytes;
     }
-    if (granted != 0) fail(now, "a grant that the model does not make");
+    for (const Grant& more : grants) {
+      if (more.valid) fail(now, "a grant that the model does not make");
+    }
   }
 
   unsigned ports_;
