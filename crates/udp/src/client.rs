@@ -231,10 +231,10 @@ impl Driver {
         self.patience.fruitless()
     }
 
-    /// Number of times that polling was given up for other programs.
-    #[must_use]
-    pub fn gave_way(&self) -> u64 {
-        self.patience.gave_way()
+    /// The thread that waits for a response sleeps now.
+    #[inline]
+    pub fn sleeps(&mut self) {
+        self.patience.sleep();
     }
 
     /// Time since something was last sent or received.

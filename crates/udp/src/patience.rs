@@ -56,6 +56,12 @@ impl Patience {
         self.stretch = None;
     }
 
+    /// The thread sleeps, for a reason of its own or because it gives way.
+    #[inline]
+    pub(crate) fn sleep(&mut self) {
+        (self.polls, self.stretch) = (0, None);
+    }
+
     /// A poll found nothing.
     #[inline]
     pub(crate) fn fruitless(&mut self) -> Wait {
@@ -210,6 +216,22 @@ mod tests {
         assert_eq!(feed(&mut rule, &mut now, &[(0, false); SAMPLES_OF_TRUST as usize]), 0);
         feed(&mut rule, &mut now, &[(1, false); 10]);
         assert_eq!(rule.until, Some(now + PAUSE_MIN));
+    }
+
+    #[test]
+    fn a_sleep_of_its_own_is_no_absence() {
+        let mut patience = Patience::new();
+        for _ in 0..1_000 {
+            for _ in 0..POLLS_EACH_SAMPLE - 1 {
+                assert_eq!(patience.fruitless(), Wait::Poll);
+            }
+            patience.sleep();
+        }
+        // A stretch that began long ago would count as an absence.
+        patience.stretch = Some(Instant::now() - 2 * AWAY);
+        let waits = (0..POLLS_EACH_SAMPLE).map(|_| patience.fruitless());
+        assert_eq!(waits.last(), Some(Wait::Sleep));
+        assert_eq!(patience.gave_way(), 1);
     }
 
     #[test]

@@ -316,6 +316,7 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Server<B> {
     }
 
     fn sleep(&mut self) {
+        self.patience.sleep();
         self.answerer.counters.sleeps += 1;
         self.answerer.counters.gave_way = self.patience.gave_way();
         match (&self.udp, &self.ring) {

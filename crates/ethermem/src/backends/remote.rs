@@ -194,7 +194,10 @@ impl Remote {
                 {
                     std::thread::yield_now();
                 }
-                None => sleeper.sleep(self.driver.rest().map_or(REST_MAX, |r| r.min(REST_MAX))),
+                None => {
+                    self.driver.sleeps();
+                    sleeper.sleep(self.driver.rest().map_or(REST_MAX, |r| r.min(REST_MAX)));
+                }
             }
         }
     }
@@ -418,6 +421,7 @@ impl Remote {
         if !gives_way && self.driver.idle() < self.poll_for {
             return Duration::ZERO;
         }
+        self.driver.sleeps();
         [due, self.driver.rest()].into_iter().flatten().fold(REST_MAX, Duration::min)
     }
 }
