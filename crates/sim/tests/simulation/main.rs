@@ -22,7 +22,6 @@ mod packets;
 #[path = "../../../units/tests/support/property.rs"]
 mod property;
 mod queueing;
-mod rankings;
 mod receiver_driven;
 mod snapshots;
 mod steady;
