@@ -17,6 +17,8 @@ use super::{FlowId, Ingress, PacketId, Purpose, SharedBuffer};
 pub struct PacketFabric<T: Transport> {
     transport: T,
     network: Network<T>,
+    /// Number of bytes by which a long message alone grows by one more packet.
+    period: Bytes,
 }
 
 impl<T: Transport> PacketFabric<T> {
@@ -102,7 +104,13 @@ impl<T: Transport> Fabric for PacketFabric<T> {
         let mut transport = T::new(config, &layout);
         transport.seed(seed);
         let network = Network::new(config, seed, layout, &transport);
-        PacketFabric { transport, network }
+        let sizes = &network.sizes;
+        let period = Bytes(if T::streams(config).is_some() {
+            sizes.stream_max()
+        } else {
+            sizes.payload_max
+        });
+        PacketFabric { transport, network, period }
     }
 
     fn draw_on(&mut self, timeline: &mut Timeline) {
@@ -161,7 +169,7 @@ impl<T: Transport> Fabric for PacketFabric<T> {
     }
 
     fn period(&self) -> Bytes {
-        self.transport.period().unwrap_or(Bytes(self.network.sizes.payload_max))
+        self.transport.period().unwrap_or(self.period)
     }
 
     fn steady_after(&self) -> Bytes {
@@ -177,13 +185,21 @@ impl<T: Transport> Fabric for PacketFabric<T> {
             return blocks;
         }
         let sizes = Sizes::of::<T>(config);
-        let packets = sizes.packets(bytes.0);
-        let rest = bytes.0 - (packets - 1) * sizes.payload_max;
-        let data = (packets - 1) * u64::from(sizes.data(sizes.payload_max).line)
-            + u64::from(sizes.data(rest).line);
-        let feedback = T::feedback_packets(config, kind, packets) * u64::from(sizes.control().line);
-        let (data, feedback) = (data as f64, feedback as f64);
-        let mut blocks = LinkBlocks::unscheduled(kind, f64::from(sizes.data(0).line), data);
+        let control = f64::from(sizes.control().line);
+        let (request, data, feedback) = match T::streams(config) {
+            // Packets are full where the links are: less is shared at a lower load.
+            Some(covered) => {
+                let data = sizes.stream_blocks(bytes.0);
+                let packets = data / f64::from(sizes.data(sizes.payload_max).line);
+                (sizes.stream_blocks(0), data, packets / f64::from(covered) * control)
+            }
+            None => {
+                let answers = T::feedback_packets(config, kind, sizes.packets(bytes.0));
+                let request = f64::from(sizes.data(0).line);
+                (request, sizes.data_blocks(bytes.0) as f64, answers as f64 * control)
+            }
+        };
+        let mut blocks = LinkBlocks::unscheduled(kind, request, data);
         let (uplink, downlink) = match kind {
             Kind::Write => (&mut blocks.memory_uplink, &mut blocks.compute_downlink),
             Kind::Read | Kind::ReadModifyWrite => {

@@ -54,6 +54,7 @@ pub struct Flow<S> {
     received: bool,
     settled: bool,
     lost: bool,
+    /// True if the flow is of a pair of nodes, and outlives every message.
     standing: bool,
 }
 
@@ -64,7 +65,8 @@ impl<S> Flow<S> {
         self.lost
     }
 
-    /// True if it is of no message, and lasts as long as the network.
+    /// True if the flow carries packets of many messages, and lasts as long as the network.
+    #[inline]
     #[must_use]
     pub fn is_standing(&self) -> bool {
         self.standing
@@ -82,6 +84,7 @@ impl<S> Flow<S> {
 pub(crate) struct Flows<S> {
     slots: Vec<Flow<S>>,
     free: Vec<FlowId>,
+    /// Number of standing flows, which are never released.
     standing: usize,
 }
 

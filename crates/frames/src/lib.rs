@@ -8,6 +8,7 @@ mod deadlines;
 mod discipline;
 mod fabric;
 mod flow;
+mod lasting;
 mod levels;
 mod network;
 mod pacer;
@@ -29,6 +30,7 @@ pub use ethermem_engine::topology::{FRAME_OVERHEAD_BYTES, Frame, GAP_BYTES, PREA
 pub use fabric::PacketFabric;
 pub use flow::{Flow, FlowId, Purpose};
 pub(crate) use flow::{Flows, Opening};
+pub use lasting::ConnectionConfig;
 pub use levels::Levels;
 pub use network::{Event, Network};
 pub use pacer::Pacers;

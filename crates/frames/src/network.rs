@@ -69,6 +69,8 @@ pub struct Network<T: Transport> {
     /// Packets that have begun to leave, or have a place in an ordered queue, if the transport
     /// paces.
     pub(super) left: Vec<Left>,
+    /// The messages whose data begins to leave with the next packet of a connection.
+    pub(super) riding: Vec<Handle>,
     /// The rows of the timeline by port, if one is drawn.
     tracks: Vec<TrackId>,
 }
@@ -116,6 +118,7 @@ impl<T: Transport> Network<T> {
             ingress: if pauses { ingress } else { Vec::new() },
             shared,
             left: Vec::new(),
+            riding: Vec::new(),
             tracks: Vec::new(),
             layout,
         }
@@ -146,7 +149,8 @@ impl<T: Transport> Network<T> {
         })
     }
 
-    /// Opens a flow that is of no message, and lasts as long as the network.
+    /// Opens a standing flow: one direction between two nodes, for packets of many messages. All
+    /// its packets take one spine, by a hash.
     pub(super) fn open_standing(&mut self, source: NodeIndex, destination: NodeIndex) -> FlowId {
         self.flows_opened += 1;
         let spine = ecmp_spine(self.flows_opened, self.layout.spines());
@@ -171,6 +175,7 @@ impl<T: Transport> Network<T> {
         self.send_frame(sim, id, frame, out);
     }
 
+    /// Sends a packet with a frame of its own size.
     #[inline]
     pub(super) fn send_frame(
         &mut self,
@@ -323,10 +328,13 @@ impl<T: Transport> Network<T> {
 
     /// Reports that data leaves its node.
     #[cold]
-    fn watch(&self, sim: &mut Sim<Event>, sent: Sent) {
+    fn watch(&mut self, sim: &mut Sim<Event>, sent: Sent) {
         let packet = &self.packets[sent.id];
         let flow = &self.flows[packet.flow];
-        if packet.data_bytes > 0 && !flow.is_lost() && !flow.is_standing() {
+        if flow.is_standing() {
+            return self.riding.drain(..).for_each(|handle| sim.leaves(handle, sent.start));
+        }
+        if packet.data_bytes > 0 && !flow.is_lost() {
             sim.leaves(flow.handle, sent.start);
         }
     }

@@ -87,6 +87,18 @@ impl Sender {
         }
     }
 
+    /// Appends a packet to a connection's.
+    pub fn append(&mut self) {
+        self.packets += 1;
+    }
+
+    /// True if the window has room for a packet, whether one exists or not.
+    #[inline]
+    #[must_use]
+    pub fn has_room(&self) -> bool {
+        self.in_flight() < self.window as u32
+    }
+
     /// The next packet that the window allows, and whether it was sent before.
     #[inline]
     pub fn take(&mut self, now: Ps) -> Option<(u32, bool)> {
@@ -107,7 +119,7 @@ impl Sender {
     #[inline]
     #[must_use]
     pub fn may_send(&self) -> bool {
-        self.next < self.packets && self.in_flight() < self.window as u32
+        self.next < self.packets && self.has_room()
     }
 
     /// Number of packets that were sent and not acknowledged.

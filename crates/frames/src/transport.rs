@@ -124,6 +124,12 @@ pub trait Transport: Sized + Send + 'static {
         0
     }
 
+    /// If messages share packets: the number of packets that one acknowledgement covers. Each packet
+    /// carries a part of a connection's byte stream, in which a memory header precedes each message.
+    fn streams(_config: &FabricConfig) -> Option<u32> {
+        None
+    }
+
     /// Data bytes after which a message alone proceeds at a steady pace: slow start has ended.
     fn steady_after(&self) -> Bytes {
         Bytes(0)
@@ -231,6 +237,39 @@ impl<T: Transport> Net<'_, T> {
         self.network.open_standing(source, destination)
     }
 
+    /// Maximum bytes of a connection's stream in one packet.
+    #[inline]
+    #[must_use]
+    pub fn stream_max(&self) -> u64 {
+        self.network.sizes.stream_max()
+    }
+
+    /// Bytes of a message in a connection's stream: its memory header and its data.
+    #[inline]
+    #[must_use]
+    pub fn stream_bytes(&self, flow: FlowId) -> u64 {
+        self.network.sizes.memory_header + self.network.flows[flow].bytes
+    }
+
+    /// Gives a packet with `bytes` of a connection's stream to the interface of its source. Data of
+    /// the messages of `beginning` leaves with it for the first time.
+    pub fn send_stream(
+        &mut self,
+        connection: FlowId,
+        bytes: u64,
+        beginning: impl Iterator<Item = FlowId>,
+        outgoing: Outgoing<T::Header>,
+    ) {
+        if self.sim.is_watched() {
+            let flows = &self.network.flows;
+            let carries = |&flow: &FlowId| flows[flow].bytes > 0;
+            self.network.riding.clear();
+            self.network.riding.extend(beginning.filter(carries).map(|flow| flows[flow].handle));
+        }
+        let frame = self.network.sizes.stream(bytes);
+        self.network.send_frame(self.sim, connection, frame, outgoing);
+    }
+
     /// Wakes the transport for a flow at `deadline`, in place of its earlier deadline.
     #[inline]
     pub fn arm(&mut self, flow: FlowId, deadline: Ps) {
@@ -319,6 +358,8 @@ pub struct Sizes {
     pub payload_max: u64,
     /// Bytes of a packet's headers behind the MAC's, including the memory header.
     data_header: u64,
+    /// Bytes of a memory header.
+    memory_header: u64,
     full: Frame,
     control: Frame,
 }
@@ -331,6 +372,7 @@ impl Sizes {
         Sizes {
             payload_max,
             data_header,
+            memory_header: config.packet.memory_header.0,
             full: Frame::of(data_header + payload_max),
             control: Frame::of(control_header),
         }
@@ -340,6 +382,31 @@ impl Sizes {
     #[inline]
     pub(super) fn data(&self, bytes: u64) -> Frame {
         if bytes == self.payload_max { self.full } else { Frame::of(self.data_header + bytes) }
+    }
+
+    /// Maximum bytes of a connection's stream in one packet.
+    #[inline]
+    pub(super) fn stream_max(&self) -> u64 {
+        self.payload_max + self.memory_header
+    }
+
+    /// The frame of a packet with this many bytes of a connection's stream.
+    #[inline]
+    pub(super) fn stream(&self, bytes: u64) -> Frame {
+        Frame::of(self.data_header - self.memory_header + bytes)
+    }
+
+    /// Blocks of a message's packets.
+    pub(super) fn data_blocks(&self, bytes: u64) -> u64 {
+        let packets = self.packets(bytes);
+        let rest = bytes - (packets - 1) * self.payload_max;
+        (packets - 1) * u64::from(self.full.line) + u64::from(self.data(rest).line)
+    }
+
+    /// Blocks of a message's part of full packets of a connection's stream.
+    pub(super) fn stream_blocks(&self, bytes: u64) -> f64 {
+        let share = (self.memory_header + bytes) as f64 / self.stream_max() as f64;
+        share * f64::from(self.full.line)
     }
 
     /// The frame of a packet without a memory header.

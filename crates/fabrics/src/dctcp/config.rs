@@ -3,7 +3,7 @@
 use ethermem_engine::FabricConfig;
 use ethermem_engine::config::Parameters;
 use ethermem_engine::keys::{BUFFER_BYTES, Table, bytes, packets};
-use ethermem_frames::RenoConfig;
+use ethermem_frames::{ConnectionConfig, RenoConfig};
 use ethermem_units::{Bytes, Ps};
 use ethermem_workload::InputError;
 
@@ -22,6 +22,8 @@ pub struct DctcpConfig {
     pub alpha_initial: f64,
     /// Minimum window after a cut, in packets.
     pub window_packets_min: u32,
+    /// The kind of its connections.
+    pub connections: ConnectionConfig,
     /// The parameters of window, timeout and loss detection.
     pub reno: RenoConfig,
 }
@@ -34,7 +36,8 @@ impl Default for DctcpConfig {
             ecn_threshold: Bytes(22_500),
             gain: 1.0 / 16.0,
             alpha_initial: 1.0,
-            window_packets_min: 1,
+            window_packets_min: 2,
+            connections: ConnectionConfig::default(),
             reno: RenoConfig {
                 window_packets_initial: 10,
                 timeout_min: Ps::from_ns(200_000),
@@ -62,6 +65,7 @@ impl Parameters for DctcpConfig {
             gain: table.number("gain", default.gain, 0.0..=1.0)?,
             alpha_initial: table.number("alpha_initial", default.alpha_initial, 0.0..=1.0)?,
             window_packets_min: packets(table, "window_packets_min", default.window_packets_min)?,
+            connections: ConnectionConfig::read(table)?,
             reno: RenoConfig::read(table, &default.reno)?,
         };
         Ok(config)

@@ -4,7 +4,9 @@ mod config;
 
 use ethermem_engine::FabricConfig;
 use ethermem_engine::topology::PortKind;
-use ethermem_frames::{Congestion, DropTail, PacketFabric, RenoConfig, Sender, Stream};
+use ethermem_frames::{
+    Congestion, ConnectionConfig, DropTail, PacketFabric, RenoConfig, Sender, Stream,
+};
 use ethermem_units::Bytes;
 
 pub use config::DctcpConfig;
@@ -39,6 +41,10 @@ impl Congestion for Marks {
         &self.0.reno
     }
 
+    fn connections(config: &FabricConfig) -> ConnectionConfig {
+        config.of::<DctcpConfig>().connections
+    }
+
     fn header_bytes(config: &FabricConfig) -> Bytes {
         config.of::<DctcpConfig>().header
     }
@@ -51,8 +57,8 @@ impl Congestion for Marks {
         }
     }
 
-    fn begin(&self, _sender: &Sender) -> Estimate {
-        let window_end = self.0.reno.window_packets_initial;
+    fn begin(&self, sender: &Sender) -> Estimate {
+        let window_end = sender.window() as u32;
         Estimate { alpha: self.0.alpha_initial, window_end, ..Estimate::default() }
     }
 

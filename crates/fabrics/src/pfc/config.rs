@@ -56,6 +56,10 @@ pub struct PfcConfig {
     pub hyper_mbps: Option<f64>,
     /// Minimum rate, in Mb/s.
     pub rate_min_mbps: Option<f64>,
+    /// Number of writes of a queue pair that one acknowledgement covers.
+    pub ack_messages: u32,
+    /// Maximum time for which an acknowledgement waits for another write.
+    pub ack_delay: Ps,
 }
 
 impl Default for PfcConfig {
@@ -82,6 +86,8 @@ impl Default for PfcConfig {
             additive_mbps: None,
             hyper_mbps: None,
             rate_min_mbps: None,
+            ack_messages: 16,
+            ack_delay: Ps::from_ns(10_000),
         }
     }
 }
@@ -140,6 +146,9 @@ impl Parameters for PfcConfig {
             additive_mbps: mbps("additive_mbps", "40 at 40 Gb/s")?,
             hyper_mbps: mbps("hyper_mbps", "400 at 40 Gb/s")?,
             rate_min_mbps: mbps("rate_min_mbps", "40 at 40 Gb/s")?,
+            ack_messages: table.integer("ack_messages", default.ack_messages.into(), 1..=65_536)?
+                as u32,
+            ack_delay: timeout_us(table, "ack_delay_us", default.ack_delay)?,
         };
         Ok(config)
     }

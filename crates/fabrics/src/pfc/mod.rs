@@ -4,7 +4,10 @@
 mod buffer;
 mod config;
 mod dcqcn;
+mod pair;
 mod queue;
+
+use std::collections::HashMap;
 
 use ethermem_engine::FabricConfig;
 use ethermem_engine::topology::{Layout, PortKind, Tier};
@@ -13,13 +16,16 @@ use ethermem_frames::{
     UNPAUSED_RANK,
 };
 use ethermem_units::{Bytes, Ps};
-use ethermem_workload::Kind;
+use ethermem_workload::{Kind, NodeIndex};
 
 pub use config::PfcConfig;
 
+use crate::budget::ROCE_STACK;
 pub use buffer::Thresholds;
+
 use buffer::faster;
 pub use dcqcn::{Reaction, Rules};
+use pair::QueuePair;
 pub use queue::{LosslessQueue, Red};
 
 /// PFC and DCQCN on the packet network.
@@ -40,18 +46,31 @@ const RATE_MIN_MBPS: f64 = 40.0;
 pub struct Dcqcn {
     rules: Rules,
     cnp_interval: Ps,
+    ack_messages: usize,
+    ack_delay: Ps,
+    /// The queue pairs from one node to another: places in the list.
+    places: HashMap<(NodeIndex, NodeIndex), Places>,
+    pairs: Vec<QueuePair>,
     config: FabricConfig,
     layout: Layout,
 }
 
-/// Both ends of a flow.
+/// The queue pairs from one node to another.
+#[derive(Debug, Default)]
+struct Places {
+    /// The one of messages of a packet, which share it.
+    short: Option<usize>,
+    /// Those of longer messages, one at a time in each.
+    long: Vec<usize>,
+}
+
+/// Both ends of a message, or the place of a queue pair.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Ends {
-    next: u32,
-    reaction: Reaction,
+    pair: usize,
     received: u32,
-    /// The time before which no notification is sent.
-    notify_after: Ps,
+    /// True if it answers a request, whose end needs no acknowledgement.
+    response: bool,
 }
 
 /// The header of a packet.
@@ -59,8 +78,8 @@ pub struct Ends {
 pub enum Header {
     /// Data, or a request.
     Data,
-    /// The whole flow has arrived.
-    Acknowledgement,
+    /// This many writes of the queue pair have arrived.
+    Acknowledgement(u32),
     /// CNP: a packet was marked.
     Notification,
 }
@@ -115,35 +134,103 @@ impl PfcConfig {
 }
 
 impl Dcqcn {
-    fn transmit(&mut self, net: &mut Net<'_, Dcqcn>, id: FlowId) {
-        let position = net.flow(id).state.next;
-        net.flow_mut(id).state.next += 1;
-        let data_bytes = net.data_bytes(id, position);
-        let rank = UNPAUSED_RANK + 1;
-        net.send(id, Outgoing { from: End::Source, data_bytes, rank, header: Header::Data });
+    /// The queue pair for a message: of all short ones between two nodes, or an idle one for a long
+    /// one, so that nothing waits behind that. It is opened if there is none.
+    fn pair(
+        &mut self,
+        net: &mut Net<'_, Dcqcn>,
+        ends: (NodeIndex, NodeIndex),
+        is_long: bool,
+    ) -> usize {
+        let known = self.places.entry(ends).or_default();
+        let idle = |place: &&usize| self.pairs[**place].is_idle();
+        let found = if is_long { known.long.iter().find(idle) } else { known.short.as_ref() };
+        if let Some(&place) = found {
+            return place;
+        }
+        let place = self.pairs.len();
+        if is_long {
+            known.long.push(place);
+        } else {
+            known.short = Some(place);
+        }
+        let timer = net.open_standing(ends.0, ends.1);
+        net.flow_mut(timer).state.pair = place;
+        self.pairs.push(QueuePair::new(timer, &self.rules));
+        place
+    }
+
+    /// Sends the next packet of a queue pair, unless one is at the interface or its rate forbids it.
+    fn pump(&mut self, net: &mut Net<'_, Dcqcn>, place: usize) {
+        let now = net.now();
+        let pair = &mut self.pairs[place];
+        while let Some(&(id, generation)) = pair.messages.front() {
+            let flow = net.flow(id);
+            if flow.is_lost() || flow.generation != generation {
+                pair.drop_first();
+                continue;
+            }
+            if pair.waiting {
+                return;
+            }
+            if pair.opens > now {
+                let at = pair.opens;
+                return self.arm(net, place, End::Source, at);
+            }
+            let position = pair.take(flow.packets);
+            let data_bytes = net.data_bytes(id, position);
+            let rank = UNPAUSED_RANK + 1;
+            let header = Header::Data;
+            return net.send(id, Outgoing { from: End::Source, data_bytes, rank, header });
+        }
+    }
+
+    fn arm(&mut self, net: &mut Net<'_, Dcqcn>, place: usize, end: End, at: Ps) {
+        let pair = &mut self.pairs[place];
+        net.arm(pair.timer, pair.deadlines.set(end, at));
+    }
+
+    fn control(net: &mut Net<'_, Dcqcn>, id: FlowId, header: Header) {
+        let from = End::Destination;
+        net.send(id, Outgoing { from, data_bytes: 0, rank: UNPAUSED_RANK, header });
     }
 
     fn on_data(&mut self, net: &mut Net<'_, Dcqcn>, packet: &Packet<Header>) {
         let now = net.now();
-        let flow = net.flow_mut(packet.flow);
-        let (purpose, packets) = (flow.purpose, flow.packets);
-        let ends = &mut flow.state;
-        ends.received += 1;
-        let complete = ends.received == packets;
-        let notify = packet.marked && !complete && now >= ends.notify_after;
-        if notify {
-            ends.notify_after = now + self.cnp_interval;
+        let id = packet.flow;
+        let flow = net.flow_mut(id);
+        let purpose = flow.purpose;
+        flow.state.received += 1;
+        let complete = flow.state.received == flow.packets;
+        let Ends { pair: place, response, .. } = flow.state;
+        let pair = &mut self.pairs[place];
+        // Every marked packet may cause a notification, also the last one of a message.
+        if packet.marked && now >= pair.notify_after {
+            pair.notify_after = now + self.cnp_interval;
+            Self::control(net, id, Header::Notification);
         }
-        if complete {
-            net.deliver(packet.flow);
+        if !complete {
+            return;
         }
-        let header = match purpose {
-            Purpose::Data if complete => Header::Acknowledgement,
-            _ if notify => Header::Notification,
-            _ => return,
-        };
-        let from = End::Destination;
-        net.send(packet.flow, Outgoing { from, data_bytes: 0, rank: UNPAUSED_RANK, header });
+        net.deliver(id);
+        match purpose {
+            Purpose::Request { .. } => {}
+            // The responder of a read keeps nothing, and is not told.
+            Purpose::Data if response => net.settle(id),
+            Purpose::Data => match self.pairs[place].owe(id) {
+                owed if owed >= self.ack_messages => self.acknowledge(net, place),
+                1 => self.arm(net, place, End::Destination, now + self.ack_delay),
+                _ => {}
+            },
+        }
+    }
+
+    /// Acknowledges all writes of a queue pair that have arrived.
+    fn acknowledge(&mut self, net: &mut Net<'_, Dcqcn>, place: usize) {
+        self.arm(net, place, End::Destination, Ps::MAX);
+        if let Some((count, last)) = self.pairs[place].acknowledge() {
+            Self::control(net, last, Header::Acknowledgement(count));
+        }
     }
 }
 
@@ -160,6 +247,10 @@ impl Transport for Dcqcn {
         Dcqcn {
             rules: pfc.rules(link_gbps),
             cnp_interval: pfc.cnp_interval,
+            ack_messages: pfc.ack_messages as usize,
+            ack_delay: pfc.ack_delay,
+            places: HashMap::new(),
+            pairs: Vec::new(),
             config: config.clone(),
             layout: layout.clone(),
         }
@@ -167,6 +258,10 @@ impl Transport for Dcqcn {
 
     fn header_bytes(config: &FabricConfig) -> Bytes {
         config.of::<PfcConfig>().header
+    }
+
+    fn stack() -> Ps {
+        ROCE_STACK
     }
 
     fn queue(&self, kind: PortKind, seed: u64) -> LosslessQueue {
@@ -193,38 +288,58 @@ impl Transport for Dcqcn {
         }
     }
 
-    fn start(&mut self, net: &mut Net<'_, Dcqcn>, flow: FlowId) {
-        let reaction = Reaction::new(&self.rules);
-        net.flow_mut(flow).state = Ends { reaction, ..Ends::default() };
-        self.transmit(net, flow);
+    fn start(&mut self, net: &mut Net<'_, Dcqcn>, id: FlowId) {
+        let flow = net.flow(id);
+        let (ends, generation) = ((flow.source, flow.destination), flow.generation);
+        let response = flow.is_response();
+        let is_long = flow.packets > 1;
+        let pair = self.pair(net, ends, is_long);
+        net.flow_mut(id).state = Ends { pair, response, received: 0 };
+        self.pairs[pair].messages.push_back((id, generation));
+        self.pump(net, pair);
     }
 
     fn on_left(&mut self, net: &mut Net<'_, Dcqcn>, left: Left) {
-        let flow = net.flow_mut(left.flow);
-        if flow.state.next == flow.packets || flow.is_lost() {
-            return;
-        }
-        flow.state.reaction.sent(left.bytes, left.start, &self.rules);
-        let gap = Ps((left.line.0 as f64 / flow.state.reaction.rate()) as u64);
-        net.arm(left.flow, left.start + gap);
+        let place = net.flow(left.flow).state.pair;
+        let pair = &mut self.pairs[place];
+        pair.waiting = false;
+        pair.reaction.sent(left.bytes, left.start, &self.rules);
+        let gap = Ps((left.line.0 as f64 / pair.reaction.rate()) as u64);
+        pair.opens = left.start + gap;
+        self.pump(net, place);
     }
 
-    fn on_timer(&mut self, net: &mut Net<'_, Dcqcn>, flow: FlowId) {
-        self.transmit(net, flow);
+    fn on_timer(&mut self, net: &mut Net<'_, Dcqcn>, timer: FlowId) {
+        let place = net.flow(timer).state.pair;
+        let (source, destination) = self.pairs[place].deadlines.due(net.now());
+        if destination {
+            self.acknowledge(net, place);
+        }
+        if source {
+            self.pump(net, place);
+        }
+        let earlier = self.pairs[place].deadlines.earlier();
+        net.arm(timer, earlier);
     }
 
     fn on_packet(&mut self, net: &mut Net<'_, Dcqcn>, packet: &Packet<Header>) {
+        let place = net.flow(packet.flow).state.pair;
         match packet.header {
             Header::Data => self.on_data(net, packet),
-            Header::Acknowledgement => net.settle(packet.flow),
+            Header::Acknowledgement(count) => {
+                for _ in 0..count {
+                    net.settle(self.pairs[place].next_acknowledged());
+                }
+            }
             Header::Notification => {
                 let now = net.now();
-                net.flow_mut(packet.flow).state.reaction.notified(now, &self.rules);
+                self.pairs[place].reaction.notified(now, &self.rules);
             }
         }
     }
 
-    fn feedback_packets(_config: &FabricConfig, _kind: Kind, _packets: u64) -> u64 {
-        1
+    /// A write alone is acknowledged; a read's response is not.
+    fn feedback_packets(_config: &FabricConfig, kind: Kind, _packets: u64) -> u64 {
+        u64::from(kind == Kind::Write)
     }
 }

@@ -3,7 +3,7 @@
 use ethermem_engine::FabricConfig;
 use ethermem_engine::config::Parameters;
 use ethermem_engine::keys::{BUFFER_BYTES, Table, bytes};
-use ethermem_frames::RenoConfig;
+use ethermem_frames::{ConnectionConfig, RenoConfig};
 use ethermem_units::{Bytes, Ps};
 use ethermem_workload::InputError;
 
@@ -14,6 +14,8 @@ pub struct TcpConfig {
     pub header: Bytes,
     /// Buffer of a switch port.
     pub buffer: Bytes,
+    /// The kind of its connections.
+    pub connections: ConnectionConfig,
     /// The parameters of window, timeout and loss detection.
     pub reno: RenoConfig,
 }
@@ -23,6 +25,7 @@ impl Default for TcpConfig {
         TcpConfig {
             header: Bytes(40),
             buffer: Bytes(225_000),
+            connections: ConnectionConfig::default(),
             reno: RenoConfig {
                 window_packets_initial: 2,
                 timeout_min: Ps::from_ns(200_000),
@@ -41,6 +44,7 @@ impl Parameters for TcpConfig {
         let config = TcpConfig {
             header: bytes(table, "header_bytes", default.header, (0, 128))?,
             buffer: bytes(table, "buffer_bytes", default.buffer, BUFFER_BYTES)?,
+            connections: ConnectionConfig::read(table)?,
             reno: RenoConfig::read(table, &default.reno)?,
         };
         Ok(config)

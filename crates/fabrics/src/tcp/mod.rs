@@ -4,7 +4,9 @@ mod config;
 
 use ethermem_engine::FabricConfig;
 use ethermem_engine::topology::PortKind;
-use ethermem_frames::{Congestion, DropTail, PacketFabric, RenoConfig, Sender, Stream};
+use ethermem_frames::{
+    Congestion, ConnectionConfig, DropTail, PacketFabric, RenoConfig, Sender, Stream,
+};
 use ethermem_units::{Bytes, Ps};
 
 pub use config::TcpConfig;
@@ -27,6 +29,10 @@ impl Congestion for NewReno {
 
     fn reno(&self) -> &RenoConfig {
         &self.0.reno
+    }
+
+    fn connections(config: &FabricConfig) -> ConnectionConfig {
+        config.of::<TcpConfig>().connections
     }
 
     fn header_bytes(config: &FabricConfig) -> Bytes {

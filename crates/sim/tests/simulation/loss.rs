@@ -31,8 +31,9 @@ fn windows_of_tcp_are_saw_teeth_that_two_flows_share() {
     let path = (round_trip.0 / line().0) as f64;
     for buffer_packets in [60, 80, 120, 160, 240] {
         let buffer_bytes = buffer_packets * Frame::of(1_500).line_bytes();
-        let config =
-            fabric_config(&format!("nodes = 3\n[fabric.tcp]\nbuffer_bytes = {buffer_bytes}"));
+        let config = fabric_config(&format!(
+            "nodes = 3\n[fabric.tcp]\nconnections = \"per-message\"\nbuffer_bytes = {buffer_bytes}"
+        ));
         let packets = [83_000, 166_000];
         let run = |each: u64| {
             let write = |node| message(Ps(1_000), Kind::Write, node, 2, each * 1_444);

@@ -190,7 +190,7 @@ fn victims_and_neighbours<F: Fabric>(keys: &str) -> (f64, f64) {
 fn a_victim_of_a_paused_link_waits_and_its_neighbour_does_not() {
     let frame = 193.0 * 640.0;
     let (victim, neighbour) = victims_and_neighbours::<Pfc>("");
-    assert_eq!(neighbour, unloaded(64, Ps::ZERO).0 as f64);
+    assert_eq!(neighbour, unloaded(64, STACK).0 as f64);
     // A pause ends when the bytes above xon have left. These are two frames of this sender, and at
     // most 7.7 frames of its headroom, while each of the others sends as many. The victim arrives
     // at any point of the pause, and on average waits for more than one frame of each.
@@ -208,7 +208,7 @@ fn a_shared_buffer_spares_the_victim_where_it_holds_the_incast() {
     let waited = |buffer: u64| {
         let keys = format!("thresholds = \"dynamic\"\nbuffer_bytes = {buffer}");
         let (victim, neighbour) = victims_and_neighbours::<Pfc>(&keys);
-        assert_eq!(neighbour, unloaded(64, Ps::ZERO).0 as f64);
+        assert_eq!(neighbour, unloaded(64, STACK).0 as f64);
         (victim - neighbour) / frame
     };
     // 4 MB arrive; an alpha of 1 leaves one part of nine free. The victim waits for the frame that
@@ -217,6 +217,9 @@ fn a_shared_buffer_spares_the_victim_where_it_holds_the_incast() {
     assert!((0.0..=1.0).contains(&large), "{large} frames");
     assert!((8.0..8.0 * 9.7).contains(&small), "{small} frames");
 }
+
+/// RoCE's stack, one pass.
+const STACK: Ps = Ps(230_200);
 
 /// Table 1's one-way budget at 100 Gb/s, with a frame that is stored twice, and the frames before
 /// it.
@@ -238,15 +241,40 @@ fn messages_alone_take_the_budget_to_the_picosecond() {
         let (roce, _) = run_messages::<Roce>(&config, &alone);
         (pfc[0] - Ps(5_000), roce[0] - Ps(5_000))
     };
-    let stack = Ps(230_200);
     for bytes in [1, 64, 1_440, 14_400] {
-        let expected = (unloaded(bytes, Ps::ZERO), unloaded(bytes, stack));
-        assert_eq!(time(bytes, Kind::Write), expected, "{bytes} B");
+        let expected = unloaded(bytes, STACK);
+        assert_eq!(time(bytes, Kind::Write), (expected, expected), "{bytes} B");
     }
     // A request of 64 B, the least frame, comes before the data.
     let request = Ps(640 * 2 * u64::from(Frame::of(60).tail));
-    let read = |stack| Ps(557_440) + stack * 2 + request + unloaded(64, stack);
-    assert_eq!(time(64, Kind::Read), (read(Ps::ZERO), read(stack)));
+    let read = Ps(557_440) + STACK * 2 + request + unloaded(64, STACK);
+    assert_eq!(time(64, Kind::Read), (read, read));
+}
+
+#[test]
+fn a_rate_lasts_from_message_to_message_and_short_messages_are_notified() {
+    // Eight nodes send messages of one packet each to one node, which marks what it cannot take.
+    // Each message ends long before a notification could come, and the pair slows down all the same.
+    let config = fabric_config("nodes = 9\n[fabric.pfc]\nack_messages = 16");
+    let per_node = 2_000;
+    let writes: Vec<Message> = (0..per_node)
+        .flat_map(|_| (1..9).map(|node| message(Ps(1_000), Kind::Write, node, 0, 1_440)))
+        .collect();
+    let (finished, end) = run_messages::<Pfc>(&config, &writes);
+    let counts = end.stats.packets.expect("packets");
+    let data = 8 * per_node as u64;
+    // Notifications are all that is sent beside data and an acknowledgement for 16 writes.
+    let notifications = counts.sent - data - data / 16;
+    assert!(notifications > 20, "{notifications}, {counts:?}");
+    assert_eq!(counts.dropped, 0);
+    // Messages of a pair go in order.
+    for node in 0..8 {
+        assert!(finished.iter().skip(node).step_by(8).is_sorted());
+    }
+    // Rates are cut for longer than needed, and recover in 55 us.
+    let busy = (Ps(640) * u64::from(Frame::of(1_500).line) * data).0 as f64;
+    let last = finished.iter().max().expect("some").0 as f64;
+    assert!(busy / last > 0.6, "{}", busy / last);
 }
 
 #[test]

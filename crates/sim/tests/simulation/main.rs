@@ -3,6 +3,7 @@
 mod ahead;
 mod alone;
 mod clio;
+mod connections;
 mod contention;
 mod cxl;
 mod cxl_ethernet;

@@ -10,7 +10,7 @@ use crate::fabrics::edm_artifact::Release;
 use crate::fabrics::fastpass::Starts;
 use crate::fabrics::ndp::PullOrder;
 use crate::fabrics::pfc::Thresholds;
-use crate::packet::RenoConfig;
+use crate::packet::{ConnectionConfig, RenoConfig};
 use crate::topology::{Balancing, LeafSpine, Switching};
 
 /// A scenario in which no key has its default.
@@ -76,7 +76,8 @@ const EVERY_KEY: &str = r#"
         ecn_threshold_bytes = 30000
         gain = 0.25
         alpha_initial = 0
-        window_packets_min = 2
+        window_packets_min = 3
+        connections = "per-message"
         window_packets_initial = 3
         rto_min_us = 10000
         duplicate_acks = 4
@@ -101,7 +102,8 @@ const EVERY_KEY: &str = r#"
         [fabric.tcp]
         header_bytes = 48
         buffer_bytes = 50000
-        window_packets_initial = 4
+        ack_packets = 3
+        ack_delay_us = 5
         rto_min_us = 100
         duplicate_acks = 5
         rto_doublings = 16
@@ -124,6 +126,8 @@ const EVERY_KEY: &str = r#"
         additive_mbps = 50.5
         hyper_mbps = 500
         rate_min_mbps = 1000
+        ack_messages = 3
+        ack_delay_us = 7
         [fabric.clio]
         header_bytes = 28
         buffer_bytes = 30000
@@ -249,6 +253,8 @@ fn pfc_of_every_key() -> PfcConfig {
         additive_mbps: Some(50.5),
         hyper_mbps: Some(500.0),
         rate_min_mbps: Some(1_000.0),
+        ack_messages: 3,
+        ack_delay: Ps::from_ns(7_000),
     }
 }
 
@@ -257,8 +263,13 @@ fn tcp_of_every_key() -> TcpConfig {
     TcpConfig {
         header: Bytes(48),
         buffer: Bytes(50_000),
+        connections: ConnectionConfig {
+            lasting: true,
+            ack_packets: 3,
+            ack_delay: Ps::from_ns(5_000),
+        },
         reno: RenoConfig {
-            window_packets_initial: 4,
+            window_packets_initial: 2,
             timeout_min: Ps::from_ns(100_000),
             duplicates: 5,
             doublings: 16,
@@ -274,7 +285,8 @@ fn dctcp_of_every_key() -> DctcpConfig {
         ecn_threshold: Bytes(30_000),
         gain: 0.25,
         alpha_initial: 0.0,
-        window_packets_min: 2,
+        window_packets_min: 3,
+        connections: ConnectionConfig::PER_MESSAGE,
         reno: RenoConfig {
             window_packets_initial: 3,
             timeout_min: Ps::from_ns(10_000_000),
