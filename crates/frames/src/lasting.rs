@@ -61,6 +61,8 @@ impl ConnectionConfig {
 pub(crate) struct Lasting {
     /// The other direction, whose packets carry the acknowledgements of this one.
     pub(crate) reverse: FlowId,
+    /// True if a response will come in this direction, behind which nothing may wait.
+    pub(crate) promised: bool,
     /// The times of the sender's timeout and of the receiver's acknowledgement.
     pub(crate) deadlines: Deadlines,
     /// Messages of the stream, with their bytes in it, until their last byte is acknowledged.
@@ -127,6 +129,7 @@ impl Lasting {
     pub(crate) fn new(reverse: FlowId) -> Lasting {
         Lasting {
             reverse,
+            promised: false,
             deadlines: Deadlines::default(),
             messages: VecDeque::new(),
             arrived: 0,
@@ -146,9 +149,9 @@ impl Lasting {
         self.messages.push_back((message, bytes));
     }
 
-    /// True if every message is acknowledged.
+    /// True if every message is acknowledged, and none is promised.
     pub(crate) fn is_idle(&self) -> bool {
-        self.messages.is_empty()
+        self.messages.is_empty() && !self.promised
     }
 
     /// True if a part of a message is in no packet yet.

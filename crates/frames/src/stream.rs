@@ -1,11 +1,15 @@
 //! The kinds of TCP on the packet network.
 //!
-//! Every two nodes have connections that outlive messages, whose two directions are flows of their
-//! own, or each message is a flow ([`ConnectionConfig`]). Connections are open: there is no handshake. A
-//! connection's packet carries an acknowledgement of the other direction. In the other case, each
-//! packet has an acknowledgement, and a request is acknowledged by its response. A host's flows use their interface in turn, one packet each, as under Linux's `fq` with small queues. A
-//! packet that a window allows waits in its flow, and never in front of another flow's packets.
-//! Acknowledgements are flows of their own there, with one packet each.
+//! Every two nodes have connections that outlive messages, whose two directions are standing flows,
+//! or each message is a flow ([`ConnectionConfig`]). Connections are open: there is no handshake. A
+//! connection's packet carries an acknowledgement of the other direction. Where each message is a
+//! flow, each packet has an acknowledgement, and a response acknowledges its request.
+//!
+//! A host's flows use their interface in turn, one packet each, as under Linux's `fq` with small
+//! queues. A packet that a window allows waits in its flow, and never in front of another flow's
+//! packets. An acknowledgement takes a turn like a flow with one packet.
+
+mod connections;
 
 use std::collections::{HashMap, VecDeque};
 
@@ -15,12 +19,13 @@ use ethermem_engine::topology::{Layout, PortKind};
 use ethermem_units::{Bytes, Ps};
 use ethermem_workload::{Kind, NodeIndex};
 
-use super::lasting::{Answer, Lasting, When};
+use super::lasting::Lasting;
 use super::reno::{RenoConfig, Sender};
 use super::{
     ConnectionConfig, DropTail, End, FlowId, Net, Outgoing, Packet, Path, Purpose, Received,
     Transport,
 };
+use connections::Directions;
 
 /// The differences between kinds of TCP: parameters, queues, and the reaction to marks.
 pub trait Congestion: Sized + Send + 'static {
@@ -118,15 +123,6 @@ impl Turns {
     }
 }
 
-/// The directions of connections from one node to another.
-#[derive(Debug, Default)]
-struct Directions {
-    /// The one of messages that fit a packet, which share it.
-    short: Option<FlowId>,
-    /// Those of longer messages, one at a time in each.
-    long: Vec<FlowId>,
-}
-
 /// Both ends of a flow.
 #[derive(Debug, Default)]
 pub struct Ends<S> {
@@ -135,6 +131,8 @@ pub struct Ends<S> {
     waiting: bool,
     congestion: S,
     received: Received,
+    /// The direction of a connection that carries the message.
+    carrier: FlowId,
     /// The stream of a connection's direction; `None` for a message.
     lasting: Option<Box<Lasting>>,
 }
@@ -147,11 +145,6 @@ impl<S> Ends<S> {
 
     fn has_unsent(&self) -> bool {
         self.lasting.as_ref().is_some_and(|stream| stream.has_unsent())
-    }
-
-    /// True for a connection's direction without a message.
-    fn is_idle(&self) -> bool {
-        self.lasting.as_ref().is_some_and(|stream| stream.is_idle())
     }
 
     /// The stream of a connection's direction.
@@ -340,143 +333,6 @@ impl<C: Congestion> Stream<C> {
     }
 }
 
-/// Connections that outlive messages.
-impl<C: Congestion> Stream<C> {
-    /// The direction of a connection for a message: of all short ones between two nodes, or an idle
-    /// one for a long one, so that nothing waits behind that. It is opened if there is none.
-    fn connection(
-        &mut self,
-        net: &mut Net<'_, Self>,
-        ends: (NodeIndex, NodeIndex),
-        is_long: bool,
-    ) -> FlowId {
-        let known = self.lasting.entry(ends).or_default();
-        let idle = |flow: &&FlowId| net.flow(**flow).state.is_idle();
-        let found = if is_long { known.long.iter().find(idle) } else { known.short.as_ref() };
-        if let Some(&flow) = found {
-            return flow;
-        }
-        let back = (ends.1, ends.0);
-        let flows = [net.open_standing(ends.0, ends.1), net.open_standing(back.0, back.1)];
-        for ((ends, flow), reverse) in [ends, back].into_iter().zip(flows).zip([flows[1], flows[0]])
-        {
-            let sender = Sender::new(0, &self.reno);
-            let state = &mut net.flow_mut(flow).state;
-            state.congestion = self.congestion.begin(&sender);
-            state.sender = sender;
-            state.lasting = Some(Box::new(Lasting::new(reverse)));
-            let known = self.lasting.entry(ends).or_default();
-            if is_long {
-                known.long.push(flow);
-            } else {
-                known.short = Some(flow);
-            }
-        }
-        flows[0]
-    }
-
-    /// Sets the deadline of one end of a connection's direction.
-    fn arm_end(net: &mut Net<'_, Self>, flow: FlowId, end: End, at: Ps) {
-        let earlier = net.flow_mut(flow).state.stream().deadlines.set(end, at);
-        net.arm(flow, earlier);
-    }
-
-    /// Sends a packet of a connection, with the acknowledgement of the other direction.
-    fn transmit_segment(&mut self, net: &mut Net<'_, Self>, flow: FlowId, position: u32) {
-        let state = &mut net.flow_mut(flow).state;
-        let first = state.sender.in_flight() == 1;
-        let stream = state.stream();
-        let (segment, reverse) = (stream.segment(position), stream.reverse);
-        let Answer { before, marked } = Self::answer(net, reverse);
-        let header = Header::Segment(position, before, marked);
-        let data_bytes = segment.data_bytes;
-        let outgoing = Outgoing { from: End::Source, data_bytes, rank: 0, header };
-        net.send_stream(flow, segment.bytes, self.carried.iter().copied(), outgoing);
-        if first {
-            self.rearm(net, flow);
-        }
-    }
-
-    /// The acknowledgement of all that has arrived in one direction; nothing is owed any more.
-    fn answer(net: &mut Net<'_, Self>, flow: FlowId) -> Answer {
-        Self::arm_end(net, flow, End::Destination, Ps::MAX);
-        net.flow_mut(flow).state.stream().answer()
-    }
-
-    /// Sends an acknowledgement that has its turn, unless a packet has carried it.
-    fn acknowledge_owed(&mut self, net: &mut Net<'_, Self>, flow: FlowId) {
-        if net.flow_mut(flow).state.stream().owes() {
-            let Answer { before, marked } = Self::answer(net, flow);
-            Self::acknowledge(net, flow, Header::Acknowledgement(before, marked));
-        }
-    }
-
-    fn on_segment(&mut self, net: &mut Net<'_, Self>, packet: &Packet<Header>, position: u32) {
-        let (flow, node) = (packet.flow, packet.destination);
-        let stream = net.flow_mut(flow).state.stream();
-        let owed = stream.owes();
-        let arrival = stream.arrive(position, packet.marked, self.connections.ack_packets);
-        for _ in 0..arrival.whole {
-            let message = net.flow_mut(flow).state.stream().next_whole();
-            net.deliver(message);
-        }
-        let waiting = &mut self.turns[usize::from(node)].waiting;
-        let turn =
-            |Answer { before, marked }| Turn::Answer(flow, Header::Acknowledgement(before, marked));
-        waiting.extend(arrival.earlier.map(turn));
-        match arrival.answer {
-            When::Now(answer) => {
-                waiting.push_back(turn(answer));
-                Self::arm_end(net, flow, End::Destination, Ps::MAX);
-            }
-            When::InTurn => waiting.push_back(Turn::Owed(flow)),
-            When::Later if owed && arrival.earlier.is_none() => {}
-            When::Later => {
-                let at = net.now() + self.connections.ack_delay;
-                Self::arm_end(net, flow, End::Destination, at);
-            }
-        }
-        self.take_turns(net, node);
-    }
-
-    /// Settles the messages that end in the next `newly` packets of a connection.
-    fn settle_acknowledged(net: &mut Net<'_, Self>, flow: FlowId, newly: u32) {
-        for _ in 0..net.flow_mut(flow).state.stream().acknowledge(newly) {
-            let message = net.flow_mut(flow).state.stream().pop_acknowledged();
-            net.settle(message);
-        }
-    }
-
-    /// Handles the deadline of a connection's direction, which is one end's or both ends'.
-    fn on_lasting_timer(&mut self, net: &mut Net<'_, Self>, flow: FlowId) {
-        let now = net.now();
-        let opened = net.flow_mut(flow);
-        let node = opened.destination;
-        let (source, destination) = opened.state.stream().deadlines.due(now);
-        if destination {
-            self.turns[usize::from(node)].waiting.push_back(Turn::Owed(flow));
-            self.take_turns(net, node);
-        }
-        if source {
-            self.time_out(net, flow);
-            self.rearm(net, flow);
-        }
-        let earlier = net.flow_mut(flow).state.stream().deadlines.earlier();
-        net.arm(flow, earlier);
-    }
-
-    /// Handles a timeout, if a packet is unanswered.
-    fn time_out(&mut self, net: &mut Net<'_, Self>, flow: FlowId) {
-        let ends = &mut net.flow_mut(flow).state;
-        if ends.sender.in_flight() > 0 {
-            ends.sender.time_out();
-            self.congestion.timed_out(&mut ends.congestion, &ends.sender);
-            net.count_again(0, 1);
-            self.pump(net, flow);
-        }
-    }
-}
-
 impl<C: Congestion> Transport for Stream<C> {
     type Flow = Ends<C::State>;
     type Header = Header;
@@ -520,12 +376,7 @@ impl<C: Congestion> Transport for Stream<C> {
 
     fn start(&mut self, net: &mut Net<'_, Self>, flow: FlowId) {
         if self.connections.lasting {
-            let opened = net.flow(flow);
-            let ends = (opened.source, opened.destination);
-            let bytes = net.stream_bytes(flow);
-            let connection = self.connection(net, ends, bytes > net.stream_max());
-            net.flow_mut(connection).state.stream().append(flow, bytes);
-            return self.pump(net, connection);
+            return self.start_on_connection(net, flow);
         }
         let opened = net.flow_mut(flow);
         let sender = Sender::new(opened.packets, &self.reno);

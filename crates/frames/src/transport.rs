@@ -124,8 +124,9 @@ pub trait Transport: Sized + Send + 'static {
         0
     }
 
-    /// If messages share packets: the number of packets that one acknowledgement covers. Each packet
-    /// carries a part of a connection's byte stream, in which a memory header precedes each message.
+    /// Number of packets that one acknowledgement covers, if messages share packets. Each packet
+    /// then carries a part of a connection's byte stream, which has a memory header before each
+    /// message.
     fn streams(_config: &FabricConfig) -> Option<u32> {
         None
     }

@@ -160,7 +160,8 @@ impl Dcqcn {
         place
     }
 
-    /// Sends the next packet of a queue pair, unless one is at the interface or its rate forbids it.
+    /// Sends the next packet of a queue pair, unless one is at the interface or its rate forbids
+    /// it.
     fn pump(&mut self, net: &mut Net<'_, Dcqcn>, place: usize) {
         let now = net.now();
         let pair = &mut self.pairs[place];

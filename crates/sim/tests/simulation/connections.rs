@@ -61,6 +61,40 @@ fn a_response_carries_the_acknowledgement_of_its_request() {
 }
 
 #[test]
+fn a_long_response_goes_back_on_the_connection_of_its_request() {
+    // 200 packets last longer than an acknowledgement waits. The first one carries that of the
+    // request: one that went alone would delay the packets behind it.
+    let packets = 200;
+    let bytes = packets * 1_460 - 16;
+    for name in FABRICS {
+        let read = [message(Ps(1_000), Kind::Read, 0, 1, bytes)];
+        let (_, counts) = run(name, "", &read);
+        assert_eq!(counts.sent, 1 + packets + packets / 2, "{name}");
+        // Two reads at once have a connection each, and take turns.
+        let (finished, _) = run(name, "", &[read[0], read[0]]);
+        let apart = finished[0].max(finished[1]) - finished[0].min(finished[1]);
+        assert!(apart <= Ps(640 * 193) * 4, "{name}: {finished:?}");
+    }
+}
+
+#[test]
+fn company_never_makes_a_message_faster() {
+    // Long reads among others, whose packets could carry what a read alone sends by itself.
+    for name in FABRICS {
+        for seed in [317_196, 1, 2, 3, 4, 5, 6, 7] {
+            let scenario = scenario(&format!(
+                "[fabric]\nnodes = 2\nlink_gbps = 40\npropagation_ns = 0\nmemory_access_ns = 1\n\
+                 [workload]\nload = 0.1\nsize_cdf = \"sparksql\"\nread_fraction = 0.36\n\
+                 messages = 300\n[run]\nseed = {seed}\nwarmup_fraction = 0\n\
+                 cooldown_fraction = 0"
+            ));
+            let least = run_scenario(&scenario, name, None).kinds.all.slowdown_min;
+            assert!(least >= Some(1.0), "{name}, seed {seed}: {least:?}");
+        }
+    }
+}
+
+#[test]
 fn acknowledgements_come_by_twos_and_after_the_delay() {
     for name in FABRICS {
         for packets in [1, 2, 7, 100, 1_001] {

@@ -254,7 +254,7 @@ fn messages_alone_take_the_budget_to_the_picosecond() {
 #[test]
 fn a_rate_lasts_from_message_to_message_and_short_messages_are_notified() {
     // Eight nodes send messages of one packet each to one node, which marks what it cannot take.
-    // Each message ends long before a notification could come, and the pair slows down all the same.
+    // Each message ends long before a notification could come. The pair slows down all the same.
     let config = fabric_config("nodes = 9\n[fabric.pfc]\nack_messages = 16");
     let per_node = 2_000;
     let writes: Vec<Message> = (0..per_node)
