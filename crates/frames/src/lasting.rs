@@ -11,7 +11,7 @@ use ethermem_workload::InputError;
 
 use super::{Deadlines, FlowId};
 
-/// Whether messages share connections, and how these acknowledge.
+/// The way in which messages use connections, and in which connections acknowledge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ConnectionConfig {
     /// True if connections outlive messages; false if each message has its own.
