@@ -1,10 +1,13 @@
-/// An AXI4 slave of 512 bits in front of the cache: each burst is one beat, a line or bytes of it.
+/// An AXI4 slave of 512 bits in front of the cache: each beat of a burst is a line or bytes of it.
 ///
 /// Reads and writes take turns at the cache. Two accesses of one identifier and direction are never
-/// under way together, so that the responses of an identifier keep their order. A response waits in
-/// a FIFO which has a place for each access that was taken. Loads without their line, and stores
-/// that were lost, are answered by SLVERR.
+/// under way together, so that the responses of an identifier keep their order: a beat of a burst
+/// waits for the response to the beat before it. One burst of more than one beat is under way in
+/// each direction, and the address behind it waits. A response waits in a FIFO which has a place
+/// for each access that was taken. Loads without their line, and stores that were lost, are
+/// answered by SLVERR.
 module em_cxl_axi_slave
+  import em_cxl_axi_pkg::*;
   import em_cxl_pkg::*;
 #(
     /// Reads, and writes, that are under way at once.
@@ -40,24 +43,45 @@ module em_cxl_axi_slave
   localparam int unsigned CountBits = $clog2(InFlight + 1);
   typedef logic [CountBits-1:0] count_t;
 
-  logic [Ids-1:0] reading_q, writing_q, reading_d, writing_d;
+  // By identifier: an access is under way; it is the last of its burst; a beat before it was lost.
+  logic [Ids-1:0] reading_q, writing_q, read_last_q, write_last_q, lost_q;
+  logic [Ids-1:0] reading_d, writing_d, read_last_d, write_last_d, lost_d;
+  burst_state_t read_burst_q, write_burst_q, next_read, next_write;
   count_t reads_q, writes_q;
   logic read_waits, write_waits, read_turn_q, reads, take_read, take_write, r_taken, b_taken;
-  logic written_valid, written_ready, acked_valid, acked_ready;
+  logic written_valid, written_ready, acked_valid, acked_ready, written_last, acked_last;
   id_t written_id, acked_id;
   logic acked_good;
   logic [2:0] unused_room;
   count_t unused_r, unused_w, unused_a;
 
-  assign read_waits  = axi_i.ar_valid && !reading_q[axi_i.ar_id] && 32'(reads_q) < InFlight;
-  assign write_waits = axi_i.aw_valid && axi_i.w_valid && !writing_q[axi_i.aw_id]
+  // The next beat of either direction: of the burst under way, or the first of a new one.
+  always_comb begin
+    next_read        = read_burst_q;
+    next_read.active = read_burst_q.active || axi_i.ar_valid;
+    if (!read_burst_q.active) begin
+      next_read.id   = axi_i.ar_id;
+      next_read.line = axi_i.ar_line;
+      next_read.left = axi_i.ar_len;
+    end
+    next_write        = write_burst_q;
+    next_write.active = write_burst_q.active || axi_i.aw_valid;
+    if (!write_burst_q.active) begin
+      next_write.id   = axi_i.aw_id;
+      next_write.line = axi_i.aw_line;
+      next_write.left = axi_i.aw_len;
+    end
+  end
+
+  assign read_waits  = next_read.active && !reading_q[next_read.id] && 32'(reads_q) < InFlight;
+  assign write_waits = next_write.active && axi_i.w_valid && !writing_q[next_write.id]
                        && 32'(writes_q) < InFlight;
   assign reads       = read_waits && (read_turn_q || !write_waits);
 
   assign access_valid_o = read_waits || write_waits;
   assign access_op_o    = reads ? OpRead : OpWrite;
-  assign access_line_o  = reads ? axi_i.ar_line : axi_i.aw_line;
-  assign access_id_o    = reads ? axi_i.ar_id : axi_i.aw_id;
+  assign access_line_o  = reads ? next_read.line : next_write.line;
+  assign access_id_o    = reads ? next_read.id : next_write.id;
   assign access_mask_o  = axi_i.w_strb;
   assign access_data_o  = axi_i.w_data;
 
@@ -66,28 +90,61 @@ module em_cxl_axi_slave
   assign r_taken    = axi_o.r_valid && axi_i.r_ready;
   assign b_taken    = axi_o.b_valid && axi_i.b_ready;
 
-  assign axi_o.ar_ready = take_read;
-  assign axi_o.aw_ready = take_write;
+  assign axi_o.ar_ready = take_read && !read_burst_q.active;
+  assign axi_o.aw_ready = take_write && !write_burst_q.active;
   assign axi_o.w_ready  = take_write;
 
+  // Beats before the last one have no response of their own.
+  assign written_last = write_last_q[written_id_i];
+  assign acked_last   = write_last_q[acked_id_i];
+
   always_comb begin
-    reading_d = reading_q;
-    writing_d = writing_q;
+    {reading_d, writing_d}       = {reading_q, writing_q};
+    {read_last_d, write_last_d}  = {read_last_q, write_last_q};
+    lost_d                       = lost_q;
     if (r_taken) reading_d[axi_o.r_id] = 1'b0;
     if (b_taken) writing_d[axi_o.b_id] = 1'b0;
-    if (take_read) reading_d[axi_i.ar_id] = 1'b1;
-    if (take_write) writing_d[axi_i.aw_id] = 1'b1;
+    if (written_i && !written_last) writing_d[written_id_i] = 1'b0;
+    if (acked_i && !acked_last) begin
+      writing_d[acked_id_i] = 1'b0;
+      if (!acked_good_i) lost_d[acked_id_i] = 1'b1;
+    end
+    if (take_read) begin
+      reading_d[next_read.id]   = 1'b1;
+      read_last_d[next_read.id] = next_read.left == '0;
+    end
+    if (take_write) begin
+      writing_d[next_write.id]    = 1'b1;
+      write_last_d[next_write.id] = next_write.left == '0;
+      if (!write_burst_q.active) lost_d[next_write.id] = 1'b0;
+    end
   end
 
+  function automatic burst_state_t behind(burst_state_t beat);
+    behind        = beat;
+    behind.active = beat.left != '0;
+    behind.line   = beat.line + 1'b1;
+    behind.left   = beat.left - 1'b1;
+  endfunction
+
   always_ff @(posedge clk_i or negedge rst_ni) begin
-    if (!rst_ni) {reading_q, writing_q, reads_q, writes_q, read_turn_q} <= '0;
-    else begin
-      reading_q <= reading_d;
-      writing_q <= writing_d;
-      reads_q   <= reads_q + count_t'(take_read) - count_t'(r_taken);
-      writes_q  <= writes_q + count_t'(take_write) - count_t'(b_taken);
+    if (!rst_ni) begin
+      {reading_q, writing_q, read_last_q, write_last_q, lost_q} <= '0;
+      {reads_q, writes_q, read_turn_q} <= '0;
+      {read_burst_q, write_burst_q} <= '0;
+    end else begin
+      reading_q    <= reading_d;
+      writing_q    <= writing_d;
+      read_last_q  <= read_last_d;
+      write_last_q <= write_last_d;
+      lost_q       <= lost_d;
+      reads_q      <= reads_q + count_t'(take_read) - count_t'(r_taken);
+      writes_q     <= writes_q + count_t'(take_write) - count_t'(b_taken)
+                      - count_t'(written_i && !written_last) - count_t'(acked_i && !acked_last);
       if (take_read) read_turn_q <= 1'b0;
       else if (take_write) read_turn_q <= 1'b1;
+      if (take_read) read_burst_q <= behind(next_read);
+      if (take_write) write_burst_q <= behind(next_write);
     end
   end
 
@@ -112,7 +169,7 @@ module em_cxl_axi_slave
   ) u_written (
       .clk_i,
       .rst_ni,
-      .valid_i(written_i),
+      .valid_i(written_i && written_last),
       .ready_o(unused_room[1]),
       .data_i (written_id_i),
       .valid_o(written_valid),
@@ -127,7 +184,7 @@ module em_cxl_axi_slave
   ) u_acked (
       .clk_i,
       .rst_ni,
-      .valid_i(acked_i),
+      .valid_i(acked_i && acked_last),
       .ready_o(unused_room[2]),
       .data_i ({acked_good_i, acked_id_i}),
       .valid_o(acked_valid),
@@ -136,12 +193,14 @@ module em_cxl_axi_slave
       .count_o(unused_a)
   );
 
+  assign axi_o.r_last = read_last_q[axi_o.r_id];
+
   // What is offered on B stays: the choice is made once.
   logic b_busy_q, b_acked_q, b_acked;
   assign b_acked       = b_busy_q ? b_acked_q : acked_valid;
   assign axi_o.b_valid = acked_valid || written_valid;
   assign axi_o.b_id    = b_acked ? acked_id : written_id;
-  assign axi_o.b_error = b_acked && !acked_good;
+  assign axi_o.b_error = lost_q[axi_o.b_id] || (b_acked && !acked_good);
   assign acked_ready   = b_taken && b_acked;
   assign written_ready = b_taken && !b_acked;
 

@@ -228,34 +228,21 @@ package em_cxl_pkg;
     FaultSackBeforeNak = 4'd9
   } fault_e;
 
-  // AXI4 with 512 bits, bursts of one beat: a line or bytes of it. A processor drives the request.
+  /// A map or unmap of a page. For maps, `line` is any line of the page.
+  typedef struct packed {
+    logic      valid;
+    table_op_e op;
+    mac_t      node;
+    line_t     line;
+    page_t     frame;
+  } table_request_t;
 
   typedef struct packed {
-    logic  ar_valid;
-    id_t   ar_id;
-    line_t ar_line;
-    logic  r_ready;
-    logic  aw_valid;
-    id_t   aw_id;
-    line_t aw_line;
-    logic  w_valid;
-    data_t w_data;
-    mask_t w_strb;
-    logic  b_ready;
-  } axi_request_t;
-
-  typedef struct packed {
-    logic  ar_ready;
-    logic  r_valid;
-    id_t   r_id;
-    data_t r_data;
-    logic  r_error;
-    logic  aw_ready;
-    logic  w_ready;
-    logic  b_valid;
-    id_t   b_id;
-    logic  b_error;
-  } axi_response_t;
+    logic ready;
+    logic done;
+    logic found;  // the page was there; a map then changes nothing
+    logic full;   // a map: all buckets in which the page could be are full
+  } table_response_t;
 
   /// A beat of AXI4-Stream, without its handshake.
   typedef struct packed {

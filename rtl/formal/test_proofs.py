@@ -33,6 +33,8 @@ PROOFS = {
     "em_cxl_bucket_proof": ("prove", 3, "smtbmc yices"),
     "em_cxl_responder_proof": ("prove", 3, "smtbmc yices"),
     "em_cxl_requester_proof": ("prove", 3, "smtbmc yices"),
+    "em_cxl_axi_slave_proof": ("prove", 2, "smtbmc yices"),
+    "em_cxl_axi_master_proof": ("prove", 2, "smtbmc yices"),
 }
 
 

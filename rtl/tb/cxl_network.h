@@ -19,9 +19,10 @@ constexpr unsigned kBeatWords = 19;
 using Beat = std::array<uint32_t, kBeatWords>;
 using Counts = std::map<std::string, uint64_t>;
 
-// Loss, duplicates and damage of 10,000 frames, and how late a frame can be.
+// Loss, duplicates and damage of 10,000 frames, how late a frame can be, and in which share of the
+// cycles a MAC takes a beat.
 struct Faults {
-  uint64_t loss = 0, duplicates = 0, damage = 0, jitter_cycles = 0;
+  uint64_t loss = 0, duplicates = 0, damage = 0, jitter_cycles = 0, ready_percent = 90;
 };
 
 template <typename Dut>
@@ -33,7 +34,7 @@ class Network {
   void offer(uint64_t now, Dut* dut) {
     dut->beat_valid_i = dut->error_i = dut->beat_ready_i = 0;
     for (unsigned to = 0; to < 2; to++) {
-      dut->beat_ready_i |= (draws_() % 100 < 90) << to;
+      dut->beat_ready_i |= (draws_() % 100 < faults_.ready_percent) << to;
       auto& flying = flying_[to];
       Frame& frame = arriving_[to];
       if (frame.beats.empty() && !flying.empty() && flying.begin()->first <= now) {

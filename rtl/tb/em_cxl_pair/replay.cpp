@@ -3,8 +3,9 @@
 // order in which the host made it and as it was, and each response must be delivered once, in that
 // order, with what the line held then.
 //
-// Arguments: requests, loss, duplicates and damage of 10,000 frames, jitter in cycles, share of
-// cycles in percent in which the memory node takes a request from its FIFO, seed.
+// Arguments: requests, loss, duplicates and damage of 10,000 frames, jitter in cycles, shares of
+// cycles in percent in which a MAC takes a beat and in which the memory node takes a request from
+// its FIFO, seed.
 
 #include <cstdint>
 #include <cstdio>
@@ -201,10 +202,11 @@ class Bench {
 
 int main(int argc, char** argv) {
   Verilated::commandArgs(argc, argv);
-  if (argc != 8) fail(0, "seven arguments");
+  if (argc != 9) fail(0, "eight arguments");
   const auto argument = [&](int at) { return std::strtoull(argv[at], nullptr, 10); };
-  const cxl_trace::Faults faults = {argument(2), argument(3), argument(4), argument(5)};
-  Bench bench({argument(1), faults, argument(6), argument(7)});
+  const cxl_trace::Faults faults = {argument(2), argument(3), argument(4), argument(5),
+                                    argument(6)};
+  Bench bench({argument(1), faults, argument(7), argument(8)});
   while (bench.waits()) bench.cycle();
   // What is still on its way must change nothing.
   for (int after = 0; after < 5'000; after++) bench.cycle();
