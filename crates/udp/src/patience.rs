@@ -59,7 +59,7 @@ impl Patience {
     /// The thread sleeps, for a reason of its own or because it gives way.
     #[inline]
     pub(crate) fn sleep(&mut self) {
-        (self.polls, self.stretch) = (0, None);
+        (self.stretch, self.seen) = (None, None);
     }
 
     /// A poll found nothing.

@@ -232,8 +232,7 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Server<B> {
         mut done: impl FnMut(&State) -> bool,
     ) -> io::Result<()> {
         let (mut quiet_since, mut turns, mut heard) = (Instant::now(), 0_u32, false);
-        let (mut heard_at, mut tended_at) = (quiet_since, quiet_since);
-        let mut sweeps = true;
+        let (mut tended_at, mut sweeps) = (quiet_since, true);
         let mut state = State { processes: self.answerer.node.processes(), quiet: Duration::ZERO };
         while !done(&state) {
             let came = self.serve()?;
@@ -261,15 +260,11 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Server<B> {
                 self.mend(now);
             }
             state.processes = self.answerer.node.processes();
-            // An operator's question is handled in one of many turns. It does not keep the node
-            // polling, which would take a processor from other programs.
+            // A datagram of any turn counts, and not only one of this turn.
             if std::mem::take(&mut heard) || more {
-                heard_at = Instant::now();
-            }
-            if came || more {
                 quiet_since = Instant::now();
             }
-            state.quiet = heard_at.elapsed();
+            state.quiet = quiet_since.elapsed();
             let gives_way = wait == Wait::Sleep && !more;
             let is_quiet = gives_way || quiet_since.elapsed() >= poll_for;
             sweeps = is_quiet && self.answerer.node.sweep(now);
