@@ -4,6 +4,7 @@
 /// waits while another one of its line is under way, unless both are reads. The identifier of an
 /// access is its slot. Data and responses are always taken: each slot has a place for its end.
 module em_cxl_axi_master
+  import em_cxl_axi_pkg::*;
   import em_cxl_pkg::*;
 #(
     /// Accesses under way: 2 to 256.
@@ -125,13 +126,14 @@ module em_cxl_axi_master
   assign ended       = accesses_q[end_slot];
   assign failed      = axi_i.r_valid ? axi_i.r_error : wrote_error;
 
+  // Data is that of a read that is done, and don't-care otherwise.
   assign complete_o          = axi_i.r_valid || wrote_valid;
   assign complete_place_o    = ended.place;
   assign complete_response_o = '{
       is_read: !ended.writes,
       id: ended.id,
       status: failed ? StatusPoison : StatusDone,
-      data: (ended.writes || failed) ? '0 : axi_i.r_data
+      data: axi_i.r_data
   };
 
   always_comb begin

@@ -7,6 +7,7 @@
 /// for each access that was taken. Loads without their line, and stores that were lost, are
 /// answered by SLVERR.
 module em_cxl_axi_slave
+  import em_cxl_axi_pkg::*;
   import em_cxl_pkg::*;
 #(
     /// Reads, and writes, that are under way at once.

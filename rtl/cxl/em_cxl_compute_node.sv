@@ -5,6 +5,7 @@
 /// write-back of its line sees it. A store that replaces a dirty line is answered once that line is
 /// acknowledged (Table II).
 module em_cxl_compute_node
+  import em_cxl_axi_pkg::*;
   import em_cxl_pkg::*;
 #(
     parameter int unsigned Sets = 128,

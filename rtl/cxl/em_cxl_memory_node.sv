@@ -4,6 +4,7 @@
 /// Requests are translated one by one, in their order: a hit of the TLB takes three cycles. A page
 /// that is not mapped is answered without memory. Maps and unmaps go before the next request.
 module em_cxl_memory_node
+  import em_cxl_axi_pkg::*;
   import em_cxl_pkg::*;
 #(
     parameter int unsigned Window = 512,

@@ -18,6 +18,7 @@ PACKAGES = [
     "switch/em_switch_pkg.sv",
     "switch/em_l2_pkg.sv",
     "cxl/em_cxl_pkg.sv",
+    "cxl/em_cxl_axi_pkg.sv",
 ]
 COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 

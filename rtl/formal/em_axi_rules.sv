@@ -1,4 +1,4 @@
-/// The rules of AXI4 between a master and a slave of `em_cxl_pkg`, to be bound to either or to
+/// The rules of AXI4 between a master and a slave of `em_cxl_axi_pkg`, to be bound to either or to
 /// stand beside both: an output says in which cycle a side breaks one.
 ///
 /// What is offered stays as it is until it is taken; a burst stays within 4 KiB, and its data ends
@@ -6,6 +6,7 @@
 /// are watched by identifier. `shared` is what the nodes promise beyond AXI4: an identifier has one
 /// burst in each direction under way, and the data of one burst ends before the next address.
 module em_axi_rules
+  import em_cxl_axi_pkg::*;
   import em_cxl_pkg::*;
 #(
     /// Identifiers that are watched.

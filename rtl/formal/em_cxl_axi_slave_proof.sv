@@ -5,6 +5,7 @@
 /// in any order. What is asserted of the inner state makes the promise hold from any state that
 /// satisfies it.
 module em_cxl_axi_slave_proof
+  import em_cxl_axi_pkg::*;
   import em_cxl_pkg::*;
 #(
     parameter int unsigned InFlight = 2

@@ -27,7 +27,7 @@ package em_sched_pkg;
   /// Bits that count the control blocks that may pass free, and those that pass in a cycle.
   localparam int unsigned DebtBits = 8;
   localparam int unsigned ChargeBits = 4;
-  /// Of the name that a port gives a message; a scheduler keeps the lowest `TagWidth` of them.
+  /// Bits of the name that a port gives a message; a scheduler keeps the lowest `TagWidth`.
   localparam int unsigned TagBits = 16;
 
   typedef logic [BytesBits-1:0] bytes_t;
@@ -175,6 +175,14 @@ package em_sched_pkg;
     for (int unsigned b = 0; b < SizeClassBits; b++) begin
       goes_first = !one[b] && other[b] || one[b] == other[b] && goes_first;
     end
+  endfunction
+
+  /// What a port asks for, as a message that joins the flow of a peer if it is of that flow.
+  function automatic insert_t insert_of(ask_t ask, logic is_sound, log_t size_log, logic response,
+                                        node_t peer);
+    logic is_here;
+    is_here = ask.valid && is_sound && ask.response == response && ask.peer == peer;
+    return '{valid: is_here, bytes: ask.bytes, size_log: size_log, tag: ask.tag};
   endfunction
 
   /// Data blocks of so many bytes.

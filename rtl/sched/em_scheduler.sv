@@ -82,7 +82,7 @@ module em_scheduler
 
   // By port.
   log_t ask_log[Ports], take_log[Ports];
-  logic [Ports-1:0] asks_response, asks_write, source_ready, destination_ready;
+  logic [Ports-1:0] sound, source_ready, destination_ready;
   left_t source_left[Ports], destination_left[Ports];
   left_t start[Ports], busy[Ports], destination_start[Ports], destination_busy[Ports];
   left_t destination_from[Ports];
@@ -105,25 +105,10 @@ module em_scheduler
         assign head[s][d]             = '0;
         assign unreleased_time[s][d]  = '0;
       end else begin : gen_pair
-        insert_t asked_response, asked_write;
         take_t take;
 
-        assign asked_response = '{
-            valid: asks_response[d] && ask_i[d].peer == node_t'(s),
-            bytes: ask_i[d].bytes,
-            size_log: ask_log[d],
-            tag: ask_i[d].tag
-        };
-        assign asked_write = '{
-            valid: asks_write[s] && ask_i[s].peer == node_t'(d),
-            bytes: ask_i[s].bytes,
-            size_log: ask_log[s],
-            tag: ask_i[s].tag
-        };
         assign take = '{
-            valid: match[s] && match_destination[s] == port_t'(d),
-            left_log: take_log[s]
-        };
+            valid: match[s] && match_destination[s] == port_t'(d), left_log: take_log[s]};
 
         em_sched_pair #(
             .Depth      (NotificationsMax),
@@ -140,9 +125,9 @@ module em_scheduler
             .config_i          (rank_config_i),
             .now_i             (now_q),
             .clear_i           (!port_up_i[s] || !port_up_i[d]),
-            .response_i        (asked_response),
+            .response_i        (insert_of(ask_i[d], sound[d], ask_log[d], 1'b1, node_t'(s))),
             .response_refused_o(response_refused[s][d]),
-            .write_i           (asked_write),
+            .write_i           (insert_of(ask_i[s], sound[s], ask_log[s], 1'b0, node_t'(d))),
             .write_refused_o   (write_refused[s][d]),
             .take_response_i   (match_response[s]),
             .head_o            (head[s][d]),
@@ -195,18 +180,15 @@ module em_scheduler
 
   for (genvar p = 0; p < Ports; p++) begin : gen_ports
     logic [Ports-1:0] refused;
-    logic invalid;
     port_t d;
 
     for (genvar o = 0; o < Ports; o++) begin : gen_others
       assign refused[o] = response_refused[o][p] || write_refused[p][o];
     end
-    assign invalid = ask_i[p].bytes == '0 || ask_i[p].peer == node_t'(p) ||
-                     (NodeBits + 1)'(ask_i[p].peer) >= (NodeBits + 1)'(Ports) ||
-                     !port_up_i[p] || !port_up_i[port_t'(ask_i[p].peer)];
-    assign asks_response[p] = ask_i[p].valid && ask_i[p].response && !invalid;
-    assign asks_write[p]    = ask_i[p].valid && !ask_i[p].response && !invalid;
-    assign ask_refused_o[p] = refused != '0 || ask_i[p].valid && invalid;
+    assign sound[p] = ask_i[p].bytes != '0 && ask_i[p].peer != node_t'(p) &&
+                      (NodeBits + 1)'(ask_i[p].peer) < (NodeBits + 1)'(Ports) &&
+                      port_up_i[p] && port_up_i[port_t'(ask_i[p].peer)];
+    assign ask_refused_o[p] = refused != '0 || ask_i[p].valid && !sound[p];
     assign ask_log[p]       = log2_eighths(ask_i[p].bytes);
 
     // What the match of this source allows.

@@ -1,5 +1,5 @@
-// AXI4 of em_cxl_pkg for benches: its packed structs as fields, and a memory that answers when and
-// in whichever order it likes.
+// AXI4 of em_cxl_axi_pkg for benches: its packed structs as fields, and a memory that answers when
+// and in whichever order it likes.
 
 #pragma once
 
@@ -26,7 +26,8 @@ class Fields {
     uint64_t found = 0;
     for (unsigned done = 0; done < bits;) {
       const unsigned shift = (at_ + done) % 32, count = std::min(bits - done, 32 - shift);
-      found |= (uint64_t{words_[(at_ + done) / 32]} >> shift & ((uint64_t{1} << count) - 1)) << done;
+      const uint64_t word = words_[(at_ + done) / 32];
+      found |= (word >> shift & ((uint64_t{1} << count) - 1)) << done;
       done += count;
     }
     value = static_cast<Value>(found);

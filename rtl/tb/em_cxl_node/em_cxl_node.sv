@@ -1,6 +1,7 @@
 /// A compute node and a memory node, for the bench: it is the processor, the network between them
 /// and the memory. The rules of AXI4 are watched on both sides.
 module em_cxl_node
+  import em_cxl_axi_pkg::*;
   import em_cxl_pkg::*;
 #(
     parameter int unsigned Sets = 2,

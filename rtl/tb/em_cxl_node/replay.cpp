@@ -1,8 +1,9 @@
 // A processor, a network and a memory around a compute node with its cache and a memory node with
-// its translator. The AXI4 slave takes one beat a cycle, so the handshakes are an order: a load must
-// bring its line as it was at one instant between its handshake and its response. At the end the
-// cache is flushed, and the memory must hold what was stored, in the frames of the mapped pages and
-// nowhere else. Rules of AXI4 are watched on both sides.
+// its translator. The AXI4 slave takes one beat a cycle, so the handshakes are an order: a load
+// must bring its line as it was at one instant between its handshake and its response. When a flush
+// ends, the memory must hold what was stored before it began. In the end it must hold all that was
+// stored, in the frames of the mapped pages and nowhere else. The rules of AXI4 are watched on both
+// sides.
 //
 // Arguments: accesses, loss, duplicates and damage of 10,000 frames, jitter in cycles, lines, 1 if
 // some accesses go to pages that are not mapped or are mapped to memory that fails, seed.
@@ -122,10 +123,17 @@ class Bench {
     if (++now_ - progress_ > 300'000) fail(now_, "nothing ends any more");
   }
 
-  // Flushes; meanwhile accesses go on, and another page comes or goes.
+  // Flushes; meanwhile accesses go on. Then another page comes or goes.
   void clean() {
+    held_.clear();
+    for (const auto& [line, data] : truth_) held_[line] = {data};
     cycle(true);
     while (!cleaned_) cycle();
+    for (const auto& [line, values] : held_) {
+      if (!fails(line) && !contains(values, memory_.lines[held_by(line)])) {
+        fail(now_, "a flush has ended before what was stored is in memory");
+      }
+    }
     counts_["flushes"]++;
     table(other_ ? kUnmap : kMap, kPageOther, kFrameOther, other_);
     other_ = !other_;
@@ -154,12 +162,22 @@ class Bench {
   }
 
  private:
+  // The burst whose data is offered.
+  struct Data {
+    unsigned id = 0;
+    uint64_t line = 0;
+    unsigned len = 0;
+  };
   // A load, and what each of its lines has held since it was taken.
   struct Load {
     uint64_t line = 0;
     size_t beats = 1, done = 0;
     std::vector<std::vector<Line>> values;
   };
+
+  static bool contains(const std::vector<Line>& values, const Line& line) {
+    return std::find(values.begin(), values.end(), line) != values.end();
+  }
 
   // Maps or unmaps a page, and checks whether it was there.
   void table(uint64_t op, uint64_t line, uint64_t frame, bool found) {
@@ -193,7 +211,8 @@ class Bench {
   uint64_t burst(unsigned* len) {
     const uint64_t at = draws_() % lines_;
     *len = 0;
-    if (draws_() % 4 == 0) *len = static_cast<unsigned>(draws_() % std::min<uint64_t>(16, lines_ - at));
+    const uint64_t most = std::min<uint64_t>(16, lines_ - at);
+    if (draws_() % 4 == 0) *len = static_cast<unsigned>(draws_() % most);
     if (failing_ && draws_() % 8 == 0) return at | (draws_() % 2 ? kPageUnmapped : kPageFailing);
     return at | (draws_() % 2 ? kPageHigh : kPageLow);
   }
@@ -204,15 +223,13 @@ class Bench {
       request_.ar_id = draws_() % 12;
       request_.ar_line = burst(&request_.ar_len);
     }
-    if (!request_.aw_valid && !request_.w_valid && !write_waits_ && left_ > 0 &&
-        draws_() % 4 == 0) {
+    // The address of the next burst can come while data of the last one still does.
+    if (!request_.aw_valid && !aw_waits_ && left_ > 0 && draws_() % 4 == 0) {
       aw_at_ = now_ + draws_() % 4;
-      w_at_ = now_ + draws_() % 4;
-      aw_waits_ = write_waits_ = true;
+      aw_waits_ = true;
       request_.aw_id = draws_() % 12;
       request_.aw_line = burst(&request_.aw_len);
-      beat_ = 0;
-      draw_beat();
+      if (!write_waits_) begin_data();
     }
     // Address and data come in either order.
     if (aw_waits_ && now_ >= aw_at_) {
@@ -222,19 +239,29 @@ class Bench {
     if (write_waits_ && now_ >= w_at_) request_.w_valid = true;
   }
 
+  void begin_data() {
+    data_ = {request_.aw_id, request_.aw_line, request_.aw_len};
+    beat_ = 0;
+    draw_beat();
+  }
+
   void draw_beat() {
+    write_waits_ = true;
+    w_at_ = now_ + draws_() % 4;
     request_.w_strb =
         draws_() % 3 == 0 ? cxl_trace::kEveryByte : uint64_t{draws_()} << 32 | draws_();
     for (uint32_t& word : request_.w_data) word = static_cast<uint32_t>(draws_());
-    request_.w_last = beat_ == request_.aw_len;
+    request_.w_last = beat_ == data_.len;
   }
 
   void next_beat() {
-    request_.w_valid = false;
-    write_waits_ = !request_.w_last;
+    request_.w_valid = write_waits_ = false;
     beat_++;
-    w_at_ = now_ + draws_() % 4;
-    if (write_waits_) draw_beat();
+    if (!request_.w_last) {
+      draw_beat();
+    } else if (request_.aw_valid || aw_waits_) {
+      begin_data();
+    }
   }
 
   void handshakes(const AxiResponse& response) {
@@ -251,17 +278,23 @@ class Bench {
       if (!stores || beat_ != 0) fail(now_, "address without data");
       if (!stores_.emplace(request_.aw_id, request_.aw_len + 1).second) fail(now_, "an id twice");
       counts_["write_bursts"] += request_.aw_len > 0;
+      counts_["addresses_ahead"] += ahead_;
+      ahead_ = false;
     }
     if (stores) {
-      const uint64_t line = request_.aw_line + beat_;
-      if (stores_.find(request_.aw_id) == stores_.end()) fail(now_, "data without an address");
+      const uint64_t line = data_.line + beat_;
+      if (stores_.find(data_.id) == stores_.end()) fail(now_, "data without an address");
+      std::vector<Line>& held = held_[line];
+      if (held.empty()) held.push_back(truth_[line]);
       store(&truth_[line], request_.w_data, request_.w_strb);
+      held.push_back(truth_[line]);
       for (auto& [id, load] : loads_) {
         if (line >= load.line + load.done && line < load.line + load.beats) {
           load.values[line - load.line].push_back(truth_[line]);
         }
       }
     }
+    ahead_ |= request_.aw_valid && beat_ > 0;
     left_ -= std::min<uint64_t>(left_, loads + stores);
   }
 
@@ -284,8 +317,7 @@ class Bench {
       if (!fails(load.line)) fail(now_, "a load has an error");
       counts_["load_errors"]++;
     } else {
-      const auto& values = load.values[load.done];
-      if (std::find(values.begin(), values.end(), response.r_data) == values.end()) {
+      if (!contains(load.values[load.done], response.r_data)) {
         fail(now_, "a load brings other bytes");
       }
     }
@@ -306,9 +338,13 @@ class Bench {
   AxiMemory memory_;
   AxiRequest request_;
   bool aw_waits_ = false, write_waits_ = false, cleaned_ = false, other_ = false;
+  bool ahead_ = false;
+  Data data_;
   unsigned beat_ = 0, table_ = 0;
   uint64_t now_ = 0, progress_ = 0, aw_at_ = 0, w_at_ = 0;
   std::map<uint64_t, Line> truth_;
+  // What each line has held since the last flush began.
+  std::map<uint64_t, std::vector<Line>> held_;
   std::map<unsigned, Load> loads_;
   // Beats by identifier.
   std::map<unsigned, unsigned> stores_;

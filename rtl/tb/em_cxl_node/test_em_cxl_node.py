@@ -27,7 +27,8 @@ def test_every_load_brings_what_was_stored(network):
     assert code == 0, said
     counts = {name: int(count) for name, count in (word.split("=") for word in said.split())}
     assert counts["loads"] + counts["stores"] >= ACCESSES // 4, counts
-    assert min(counts[name] for name in ("read_bursts", "write_bursts")) > ACCESSES // 50, counts
+    bursts = "read_bursts", "write_bursts", "addresses_ahead"
+    assert min(counts[name] for name in bursts) > ACCESSES // 50, counts
     if network == "hits":
         assert counts["fetches"] * 100 < counts["loads"] and counts["lines_back"] > 3, counts
     else:

@@ -204,7 +204,8 @@ int main(int argc, char** argv) {
   Verilated::commandArgs(argc, argv);
   if (argc != 9) fail(0, "eight arguments");
   const auto argument = [&](int at) { return std::strtoull(argv[at], nullptr, 10); };
-  const cxl_trace::Faults faults = {argument(2), argument(3), argument(4), argument(5), argument(6)};
+  const cxl_trace::Faults faults = {argument(2), argument(3), argument(4), argument(5),
+                                    argument(6)};
   Bench bench({argument(1), faults, argument(7), argument(8)});
   while (bench.waits()) bench.cycle();
   // What is still on its way must change nothing.
