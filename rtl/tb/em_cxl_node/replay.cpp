@@ -284,8 +284,10 @@ class Bench {
     if (stores) {
       const uint64_t line = data_.line + beat_;
       if (stores_.find(data_.id) == stores_.end()) fail(now_, "data without an address");
+      std::vector<Line>& held = held_[line];
+      if (held.empty()) held.push_back(truth_[line]);
       store(&truth_[line], request_.w_data, request_.w_strb);
-      held_[line].push_back(truth_[line]);
+      held.push_back(truth_[line]);
       for (auto& [id, load] : loads_) {
         if (line >= load.line + load.done && line < load.line + load.beats) {
           load.values[line - load.line].push_back(truth_[line]);
