@@ -11,7 +11,7 @@
 
 mod connections;
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 
 use ethermem_engine::config::FabricConfig;
 use ethermem_engine::config::Parameters;
@@ -78,7 +78,7 @@ pub struct Stream<C: Congestion> {
     reno: RenoConfig,
     connections: ConnectionConfig,
     /// The directions of connections by source and destination.
-    lasting: HashMap<(NodeIndex, NodeIndex), Directions>,
+    lasting: BTreeMap<(NodeIndex, NodeIndex), Directions>,
     memory_header: Bytes,
     /// The messages of which the packet being sent has new data.
     carried: Vec<FlowId>,
@@ -352,7 +352,7 @@ impl<C: Congestion> Transport for Stream<C> {
             congestion,
             reno,
             connections,
-            lasting: HashMap::new(),
+            lasting: BTreeMap::new(),
             memory_header: config.packet.memory_header,
             carried: Vec::new(),
             turns: (0..config.nodes).map(|_| Turns::default()).collect(),

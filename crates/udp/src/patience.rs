@@ -1,4 +1,4 @@
-//! Whether a thread that waits for a datagram polls or sleeps.
+//! The choice between polling and sleeping of a thread that waits for a datagram.
 //!
 //! Polling is quickest while the thread has its processor for itself. Where others want the same
 //! processor, a polling thread keeps from running those it waits for, so it must sleep. The thread

@@ -22,7 +22,7 @@ use crate::snapshot::{Latencies, Published, ServerCounters, Snapshot};
 const TEND_BYTES: u64 = 64 << 10;
 /// Number of datagrams or empty polls between two rounds of background work.
 const TEND_EVERY: u32 = 64;
-/// How long a node that gives way to others puts off its other work, which is longer than a request.
+/// How long a node that gives way puts off its other work, which takes longer than a request.
 const TEND_AFTER: Duration = Duration::from_millis(1);
 /// Longest sleep, so that lease expiry and the stop flag are noticed.
 const SLEEP_MAX: Duration = Duration::from_millis(20);

@@ -7,7 +7,7 @@ mod dcqcn;
 mod pair;
 mod queue;
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
 use ethermem_engine::FabricConfig;
 use ethermem_engine::topology::{Layout, PortKind, Tier};
@@ -49,7 +49,7 @@ pub struct Dcqcn {
     ack_messages: usize,
     ack_delay: Ps,
     /// The queue pairs from one node to another: places in the list.
-    places: HashMap<(NodeIndex, NodeIndex), Places>,
+    places: BTreeMap<(NodeIndex, NodeIndex), Places>,
     pairs: Vec<QueuePair>,
     config: FabricConfig,
     layout: Layout,
@@ -250,7 +250,7 @@ impl Transport for Dcqcn {
             cnp_interval: pfc.cnp_interval,
             ack_messages: pfc.ack_messages as usize,
             ack_delay: pfc.ack_delay,
-            places: HashMap::new(),
+            places: BTreeMap::new(),
             pairs: Vec::new(),
             config: config.clone(),
             layout: layout.clone(),
