@@ -97,8 +97,8 @@ impl Row {
             let pairs = self.ours.iter().zip(&self.blocking);
             Spread::of(pairs.filter_map(|(own, floor)| Some(of(own.latency?) / of(floor.latency?))))
         };
-        let (p50, p99): (fn(Latency) -> f64, fn(Latency) -> f64) =
-            (|latency| latency.p50_us, |latency| latency.p99_us);
+        let p50 = |latency: Latency| latency.p50_us;
+        let p99 = |latency: Latency| latency.p99_us;
         let show = |spread: Spread| {
             format!("{:.2} ({:.2} to {:.2})", spread.median, spread.least, spread.most)
         };
