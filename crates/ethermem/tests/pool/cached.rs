@@ -125,9 +125,9 @@ fn a_node_that_is_killed_ends_the_hits_and_one_that_restarts_gives_nothing_stale
     assert_eq!(fresh.read(0, 6).wait().unwrap(), b"after\0");
 }
 
-/// Nobody waits and nothing misses: the pool's own keep-alives must notice.
+/// No thread waits and nothing misses: the pool's own keep-alives must notice.
 #[test]
-fn a_restart_that_nobody_asked_for_ends_the_hits() {
+fn a_restart_that_no_access_finds_ends_the_hits() {
     let node = Served::start("127.0.0.1:0".parse().unwrap(), LEASE);
     let address = node.address;
     let pool = Pool::open(&format!("{}?cache_bytes=64KiB", node.url())).unwrap();
@@ -199,4 +199,23 @@ fn a_pool_with_a_cache_closes_with_everything_written() {
     std::thread::sleep(Duration::from_millis(250));
     let after = node.published.lock().unwrap().node.requests;
     assert!(after >= before + 64, "64 writes of 4 KiB, and the end: {before}, {after}");
+}
+
+/// Bytes of this process that are in memory.
+fn resident_bytes() -> u64 {
+    let statm = std::fs::read_to_string("/proc/self/statm").unwrap();
+    statm.split(' ').nth(1).unwrap().parse::<u64>().unwrap() * 4096
+}
+
+#[test]
+fn the_largest_cache_takes_memory_only_as_lines_come() {
+    let node = Served::new(None);
+    let before = resident_bytes();
+    let pool = Pool::open(&format!("{}?cache_bytes=1GiB", node.url())).unwrap();
+    let region = pool.thread().unwrap().alloc(4096, RW).wait().unwrap();
+    region.write_from(1, b"one line").unwrap();
+    assert_eq!(region.read(1, 8).wait().unwrap(), b"one line");
+    // Its arrays have 1.4 GiB. Other tests of this program run meanwhile, and need less.
+    let grown = resident_bytes().saturating_sub(before);
+    assert!(grown < 512 << 20, "{grown} B");
 }

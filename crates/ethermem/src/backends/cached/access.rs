@@ -5,7 +5,7 @@ use ethermem_pool::{Address, Asker, Error, Op, OpId, Reply, Segment, Segments};
 use smallvec::{SmallVec, smallvec};
 
 use super::regions::{LINE, Part};
-use super::{Awaits, Cached, NOBODY, Purpose, Step, Waiter};
+use super::{Awaits, Cached, NO_READ, Purpose, Step, Waiter};
 
 /// A read or a write of cached memory.
 pub(super) struct CachedAccess {
@@ -221,8 +221,8 @@ impl Cached {
         if is_busy {
             return;
         }
-        let nobody = Waiter { work: NOBODY, at: 0, from: 0, bytes: 0 };
-        if let ReadStep::Miss { fetch, victim } = self.cache.read(line, nobody) {
+        let beside = Waiter { work: NO_READ, at: 0, from: 0, bytes: 0 };
+        if let ReadStep::Miss { fetch, victim } = self.cache.read(line, beside) {
             victim.iter().for_each(|victim| self.leave(victim));
             batch.push((line.number(), fetch));
         }
@@ -254,7 +254,7 @@ impl Cached {
     pub(super) fn filled(&mut self, fetch: u32, error: Option<&Error>) {
         while let Some((waiter, data)) = self.cache.poll_filled(fetch) {
             let Waiter { work, at, from, bytes } = waiter;
-            if work == NOBODY {
+            if work == NO_READ {
                 continue;
             }
             let super::Work::Access(access) = &mut self.works[work as usize] else {

@@ -55,7 +55,7 @@ pub(crate) fn wrap(opened: Opened, settings: CacheSettings) -> Opened {
 /// A part of a read that waits for its line.
 #[derive(Clone, Copy, Debug)]
 struct Waiter {
-    /// Index of the read in [`Cached::works`]; [`NOBODY`] for a line that no read asked for.
+    /// Index of the read in [`Cached::works`]; [`NO_READ`] for a line that no read asked for.
     work: u32,
     /// Offset of the part in the read's bytes.
     at: u16,
@@ -64,7 +64,7 @@ struct Waiter {
     bytes: u8,
 }
 
-const NOBODY: u32 = u32::MAX;
+const NO_READ: u32 = u32::MAX;
 
 /// The backend.
 pub(super) struct Cached {

@@ -45,7 +45,7 @@ fn a_miss_fetches_a_block_and_a_flush_writes_adjacent_lines_together() {
     let (region, far, _pool) = region(2, 1024);
     region.write(2000, &[1]).wait().unwrap();
     assert_eq!(region.read(1030, 1).wait().unwrap(), [0]);
-    // The last line of the block is here in part, and nobody wants the rest of it.
+    // The last line of the block is here in part, and no read wants the rest of it.
     assert_eq!(log(&far), ["read 960"]);
     region.read(1024, 960).wait().unwrap();
     assert!(log(&far).is_empty());
