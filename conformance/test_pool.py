@@ -16,7 +16,7 @@ SIMULATED = [fabric for fabric in ethermem.FABRICS if fabric != "local"]
 POOLS = ["local", *SIMULATED, *KINDS]
 # The fast form: languages differ above the pool, pools below it.
 FAST = [
-    *(("rust", pool) for pool in ("local", "edm", "udp", "udp cached")),
+    *(("rust", pool) for pool in ("local", "edm", "udp")),
     *((face, "local") for face in ("c", "python")),
 ]
 WHOLE = [(face, pool) for face in FACES for pool in POOLS]
