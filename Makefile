@@ -173,6 +173,10 @@ bench-floors: ## Measure what this machine's network costs, and peers of the mem
 bench-kv: build ## Measure the key-value server beside redis-server
 	$(PYTHON) scripts/bench_kv.py --command $(TARGET)/release/ethermem
 
+.PHONY: bench-cache
+bench-cache: build ## Measure the cache of a pool beside a memory node without it
+	$(CARGO) bench --locked -p ethermem-kv --bench cache -- $(TARGET)/release/ethermem
+
 .PHONY: docs
 docs: docs-api docs-book ## Build the documentation: the site, and the API with private items
 

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crate::scheme::{Parameter, Scheme, Unless, Values};
+use crate::scheme::{Parameter, Scheme, Unless, Values, size_text};
 
 /// The schemes and their parameters in Markdown: the content of `docs/reference/urls.md`.
 #[must_use]
@@ -52,6 +52,9 @@ fn values(parameter: &Parameter) -> String {
         Values::Number { unit, least, most } => {
             let most = if most == u64::MAX { "2^64 - 1".to_owned() } else { most.to_string() };
             format!("{least} to {most} {unit}").trim_end().to_owned()
+        }
+        Values::Size { least, most } => {
+            format!("a power of two, {} to {}", size_text(least), size_text(most))
         }
         Values::Text(form) => form.to_owned(),
     }

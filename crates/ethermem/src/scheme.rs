@@ -55,6 +55,13 @@ pub enum Values {
         /// Largest value.
         most: u64,
     },
+    /// A number of bytes that is a power of two, in a range: `65536` or `64KiB`.
+    Size {
+        /// Smallest value.
+        least: u64,
+        /// Largest value.
+        most: u64,
+    },
     /// A text of this form, which the backend parses.
     Text(&'static str),
 }
@@ -135,8 +142,10 @@ impl<'u> Url<'u> {
         for (name, value) in &self.parameters {
             match scheme.parameters.iter().find(|parameter| parameter.name == name) {
                 Some(parameter) => {
-                    if let Values::Number { least, most, .. } = parameter.values {
-                        number(name, value, least..=most)?;
+                    match parameter.values {
+                        Values::Number { least, most, .. } => number(name, value, least..=most)?,
+                        Values::Size { least, most } => check_size(name, value, least..=most)?,
+                        Values::Text(_) => {}
                     }
                     known.push((parameter, value.clone()));
                 }
@@ -165,10 +174,13 @@ impl Parameters<'_> {
     /// Number given for a parameter, or its default from the row.
     #[must_use]
     pub fn number(&self, name: &str) -> Option<u64> {
-        if let Some(text) = self.text(name) {
-            return text.parse().ok();
-        }
         let row = self.scheme.parameters.iter().find(|parameter| parameter.name == name)?;
+        if let Some(text) = self.text(name) {
+            return match row.values {
+                Values::Size { .. } => size(text),
+                Values::Number { .. } | Values::Text(_) => text.parse().ok(),
+            };
+        }
         match row.unless_said {
             Unless::Number(number) => Some(number),
             Unless::Words(_) => None,
@@ -176,10 +188,39 @@ impl Parameters<'_> {
     }
 }
 
-fn number(name: &str, value: &str, allowed: RangeInclusive<u64>) -> Result<u64, OpenError> {
-    let found = value.parse().ok().filter(|number| allowed.contains(number));
-    found.ok_or_else(|| OpenError::BadParameter {
-        name: name.to_owned(),
-        problem: format!("`{value}`: must be {} to {}", allowed.start(), allowed.end()),
-    })
+fn number(name: &str, value: &str, allowed: RangeInclusive<u64>) -> Result<(), OpenError> {
+    let is_allowed = value.parse().is_ok_and(|number: u64| allowed.contains(&number));
+    let (least, most) = allowed.into_inner();
+    check(is_allowed, name, || format!("`{value}`: must be {least} to {most}"))
+}
+
+fn check_size(name: &str, value: &str, allowed: RangeInclusive<u64>) -> Result<(), OpenError> {
+    let is_allowed = |&bytes: &u64| bytes.is_power_of_two() && allowed.contains(&bytes);
+    let is_allowed = size(value).as_ref().is_some_and(is_allowed);
+    let (least, most) = (size_text(*allowed.start()), size_text(*allowed.end()));
+    check(is_allowed, name, || format!("`{value}`: must be a power of two, {least} to {most}"))
+}
+
+fn check(is_allowed: bool, name: &str, problem: impl FnOnce() -> String) -> Result<(), OpenError> {
+    if is_allowed {
+        return Ok(());
+    }
+    Err(OpenError::BadParameter { name: name.to_owned(), problem: problem() })
+}
+
+/// Units of sizes, the largest first.
+const UNITS: [(&str, u32); 4] = [("GiB", 30), ("MiB", 20), ("KiB", 10), ("", 0)];
+
+/// Bytes of a size such as `65536` or `64KiB`.
+fn size(text: &str) -> Option<u64> {
+    let (unit, shift) = UNITS.into_iter().find(|(unit, _)| text.ends_with(unit))?;
+    let number: u64 = text.strip_suffix(unit)?.parse().ok()?;
+    number.checked_mul(1 << shift)
+}
+
+/// A size as people write it.
+pub(crate) fn size_text(bytes: u64) -> String {
+    let fits = |&(_, shift): &(&str, u32)| bytes.is_multiple_of(1 << shift);
+    let (unit, shift) = UNITS.into_iter().find(fits).expect("every number is of single bytes");
+    format!("{}{unit}", bytes >> shift)
 }

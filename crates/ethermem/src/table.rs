@@ -74,7 +74,18 @@ static NODE: Scheme = Scheme {
     forms: &["node://HOST:PORT"],
     about: "a memory node, by UDP or raw Ethernet, whichever has the shorter round trips",
     feature: Some("remote"),
-    parameters: &[DATAGRAM, INCAST, KEY, POLL, PLACE, TENANT, TIMEOUT, WINDOW],
+    parameters: &[
+        CACHE_BYTES,
+        DATAGRAM,
+        INCAST,
+        KEY,
+        LINE_BYTES,
+        POLL,
+        PLACE,
+        TENANT,
+        TIMEOUT,
+        WINDOW,
+    ],
     more_parameters: None,
     wraps: false,
     open: OPEN_NODE,
@@ -102,7 +113,23 @@ static RING: Scheme = Scheme {
     open: OPEN_RING,
 };
 
-const REMOTE: [Parameter; 7] = [DATAGRAM, INCAST, KEY, POLL, TENANT, TIMEOUT, WINDOW];
+const REMOTE: [Parameter; 9] =
+    [CACHE_BYTES, DATAGRAM, INCAST, KEY, LINE_BYTES, POLL, TENANT, TIMEOUT, WINDOW];
+
+// The smallest cache is a page. Building a cache of 1 GiB takes no time; twice as much has no use
+// in front of a node of some GiB.
+const CACHE_BYTES: Parameter = Parameter {
+    name: "cache_bytes",
+    values: Values::Size { least: 4096, most: 1 << 30 },
+    unless_said: Unless::Words("no cache"),
+    about: "a write-back cache in this process, for memory that one process uses",
+};
+const LINE_BYTES: Parameter = Parameter {
+    name: "line_bytes",
+    values: Values::Size { least: 64, most: 4096 },
+    unless_said: Unless::Number(64),
+    about: "what a miss of the cache fetches; at most a quarter of `cache_bytes`, which must be given",
+};
 
 const DATAGRAM: Parameter = Parameter {
     name: "datagram_bytes",

@@ -51,6 +51,13 @@ pub trait Backend: Send {
         None
     }
 
+    /// Number of times that memory of this pool may have been lost: a node restarted, ended a
+    /// process, or did not answer. A cache in front of the backend serves nothing that it holds
+    /// after the number has changed, until the node has answered.
+    fn doubts(&self) -> u64 {
+        0
+    }
+
     /// Does periodic work although no thread waits. It must not complete an operation: its waiter
     /// would find nothing in flight before it is notified.
     fn tend(&mut self) {}
@@ -119,6 +126,9 @@ pub struct Facts {
     pub is_simulated: bool,
     /// True if the memory nodes run in-process and can execute registered offloads.
     pub runs_offloads: bool,
+    /// True if a write may complete before a memory node has it. [`Op::Flush`] and [`Op::Fence`]
+    /// then complete after the nodes have all completed writes.
+    pub keeps_writes: bool,
     /// Content of the word of a lock that is held.
     pub lock_words: LockWords,
     /// Present where the memory is on another machine; a background thread then tends the backend.
@@ -136,6 +146,7 @@ impl Facts {
             memory_nodes,
             is_simulated: false,
             runs_offloads: true,
+            keeps_writes: false,
             lock_words: LockWords::Thread,
             network: None,
             choice: None,

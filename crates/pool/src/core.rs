@@ -287,12 +287,14 @@ impl Core {
         self.open(id, Open { thread, sequence, touched, held, notify, forgotten: false })
     }
 
-    /// An operation that completes when all earlier ones of its thread have.
+    /// An operation that completes when all earlier ones of its thread have, and the memory nodes
+    /// have what they wrote.
     pub(crate) fn release(&mut self, thread: ThreadId, notify: Option<Notify>) -> Submitted {
-        if self.idle(thread).is_some() {
-            return Submitted::Ended(Ok(Reply::Done));
+        match (self.idle(thread).is_some(), self.facts.keeps_writes) {
+            (true, false) => Submitted::Ended(Ok(Reply::Done)),
+            (true, true) => self.submit(thread, Op::Flush, notify),
+            (false, keeps) => self.barrier(thread, keeps.then(|| Box::new(Op::Flush)), notify),
         }
-        self.barrier(thread, None, notify)
     }
 
     /// As [`Core::release`], followed by a fence at the memory nodes.

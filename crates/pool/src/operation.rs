@@ -98,6 +98,9 @@ pub enum Op {
     },
     /// Completes when all memory nodes have done the operations before it.
     Fence,
+    /// Completes when the backend holds no completed write back any more. Only backends with
+    /// [`crate::Facts::keeps_writes`] receive it.
+    Flush,
     /// Completes at a time since the pool was opened.
     Sleep(Ps),
 }

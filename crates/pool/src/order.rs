@@ -34,7 +34,7 @@ impl Touched {
             }
             Op::Free(address, bytes) => Touched::bytes(address.0, *bytes, true),
             Op::Share { region, .. } => all(&[*region], true),
-            Op::Alloc { .. } | Op::Fence | Op::Sleep(_) => Touched::default(),
+            Op::Alloc { .. } | Op::Fence | Op::Flush | Op::Sleep(_) => Touched::default(),
         }
     }
 
@@ -373,7 +373,7 @@ mod tests {
         assert_eq!(Touched::by(&Op::Free(word, 8)), one);
         let (with, permissions) = (ProcessId(2), Permissions::READ);
         assert_eq!(Touched::by(&Op::Share { region: parts[0], with, permissions }), one);
-        for op in [Op::Alloc { memory: 0, bytes: 8, permissions }, Op::Fence] {
+        for op in [Op::Alloc { memory: 0, bytes: 8, permissions }, Op::Fence, Op::Flush] {
             assert_eq!(Touched::by(&op), Touched::default());
         }
     }

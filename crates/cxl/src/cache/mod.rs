@@ -5,7 +5,10 @@
 //! and merges. The cache sends nothing: it says which line to fetch and which victim to write.
 
 mod array;
+mod bytes;
 mod fetches;
+
+use std::collections::VecDeque;
 
 use ethermem_wire::cxl::{ByteMask, LINE_BYTES, LineAddress, LineData};
 use thiserror::Error;
@@ -131,6 +134,9 @@ pub struct CacheCounters {
 pub struct Cache<W> {
     array: Array,
     fetches: Fetches<W>,
+    /// Places with dirty lines, in the order in which they became dirty, and places whose dirty
+    /// line has gone since. Each is in the list once.
+    written: VecDeque<Place>,
     counters: CacheCounters,
 }
 
@@ -145,7 +151,8 @@ impl<W: Copy> Cache<W> {
             return Err(CacheConfigError::Ways(ways));
         }
         let sets = bytes / (ways * LINE_BYTES as u32);
-        if !sets.is_power_of_two() || sets * ways * LINE_BYTES as u32 != bytes {
+        let whole = u64::from(sets) * u64::from(ways) * LINE_BYTES as u64;
+        if !sets.is_power_of_two() || whole != u64::from(bytes) {
             return Err(CacheConfigError::Sets { bytes, ways });
         }
         if !(1..=65_535).contains(&fetches_max) {
@@ -154,6 +161,7 @@ impl<W: Copy> Cache<W> {
         Ok(Cache {
             array: Array::new(sets, ways),
             fetches: Fetches::new(fetches_max, waiting_max),
+            written: VecDeque::with_capacity((sets * ways) as usize),
             counters: CacheCounters::default(),
         })
     }
@@ -173,22 +181,23 @@ impl<W: Copy> Cache<W> {
     /// The valid and the dirty bytes of a line.
     #[must_use]
     pub fn masks(&self, line: LineAddress) -> (ByteMask, ByteMask) {
-        let way = self.array.find(line).map(|place| self.array.way(place));
-        way.map_or((ByteMask::EMPTY, ByteMask::EMPTY), |way| (way.valid, way.dirty))
+        let place = self.array.find(line);
+        place.map_or((ByteMask::EMPTY, ByteMask::EMPTY), |place| {
+            (self.array.valid(place), self.array.dirty(place))
+        })
     }
 
     /// Reads a line. `waiter` is kept if the read must wait.
     pub fn read(&mut self, line: LineAddress, waiter: W) -> ReadStep {
         let found = self.array.find(line);
         if let Some(place) = found {
-            let way = self.array.way(place);
-            if way.valid.is_full() {
-                let data = way.data;
+            if self.array.valid(place).is_full() {
+                let data = *self.array.data(place);
                 self.array.touch(place);
                 self.counters.read_hits += 1;
                 return ReadStep::Hit(data);
             }
-            if way.fetching {
+            if self.array.is_fetching(place) {
                 if !self.fetches.join(place, waiter) {
                     return ReadStep::Stalled;
                 }
@@ -208,7 +217,7 @@ impl<W: Copy> Cache<W> {
             }
             None => self.replace(place, line),
         };
-        self.array.way_mut(place).fetching = true;
+        self.array.set_fetching(place, true);
         self.array.touch(place);
         self.counters.read_misses += 1;
         ReadStep::Miss { fetch, victim }
@@ -216,28 +225,40 @@ impl<W: Copy> Cache<W> {
 
     /// Writes bytes of a line.
     pub fn write(&mut self, line: LineAddress, mask: ByteMask, data: &LineData) -> WriteStep {
-        let found = self.array.find(line);
-        let Some(place) = found.or_else(|| self.array.room_for(line)) else {
-            return WriteStep::Stalled;
+        let (place, step) = match self.place_to_write(line) {
+            Ok(found) => found,
+            Err(stalled) => return stalled,
         };
-        let step = if found.is_some() {
+        mask.merge(data, self.array.data_mut(place));
+        self.wrote(place, mask);
+        step
+    }
+
+    /// Finds or makes the place of a line that is written.
+    fn place_to_write(&mut self, line: LineAddress) -> Result<(Place, WriteStep), WriteStep> {
+        if let Some(place) = self.array.find(line) {
             self.counters.write_hits += 1;
-            WriteStep::Hit
-        } else {
+            return Ok((place, WriteStep::Hit));
+        }
+        let place = self.array.room_for(line).ok_or(WriteStep::Stalled)?;
+        Ok((
+            place,
             match self.replace(place, line) {
                 Some(victim) => WriteStep::Replaced(victim),
                 None => {
                     self.counters.write_allocations += 1;
                     WriteStep::Allocated
                 }
-            }
-        };
-        let way = self.array.way_mut(place);
-        mask.merge(data, &mut way.data);
-        way.valid.0 |= mask.0;
-        way.dirty.0 |= mask.0;
+            },
+        ))
+    }
+
+    fn wrote(&mut self, place: Place, mask: ByteMask) {
+        self.array.mark(place, mask);
+        if !mask.is_empty() && !self.array.list(place) {
+            self.written.push_back(place);
+        }
         self.array.touch(place);
-        step
     }
 
     fn replace(&mut self, place: Place, line: LineAddress) -> Option<Victim> {
@@ -250,9 +271,8 @@ impl<W: Copy> Cache<W> {
     /// What of a place must be written; its line is clean then.
     fn clean(&mut self, place: Place) -> Option<Victim> {
         let line = self.array.line(place)?;
-        let way = self.array.way_mut(place);
-        let mask = core::mem::take(&mut way.dirty);
-        (!mask.is_empty()).then_some(Victim { line, mask, data: way.data })
+        let mask = self.array.take_dirty(place);
+        (!mask.is_empty()).then(|| Victim { line, mask, data: *self.array.data(place) })
     }
 
     /// A fetch has ended: with the line, whose bytes go where none are valid, or without, and then
@@ -262,12 +282,10 @@ impl<W: Copy> Cache<W> {
     /// If there is no such fetch.
     pub fn fill(&mut self, fetch: u32, fetched: Option<&LineData>) {
         let place = self.fetches.end(fetch);
-        let way = self.array.way_mut(place);
-        way.fetching = false;
+        self.array.set_fetching(place, false);
         if let Some(fetched) = fetched {
-            ByteMask(!way.valid.0).merge(fetched, &mut way.data);
-            way.valid = ByteMask::FULL;
-        } else if way.valid.is_empty() {
+            self.array.fill(place, fetched);
+        } else if self.array.valid(place).is_empty() {
             self.array.free(place);
         }
     }
@@ -275,8 +293,7 @@ impl<W: Copy> Cache<W> {
     /// A read that waited for a fetch that has ended, and the line, if it came.
     pub fn poll_filled(&mut self, fetch: u32) -> Option<(W, Option<LineData>)> {
         let (waiter, place) = self.fetches.poll_waiter(fetch)?;
-        let way = self.array.way(place);
-        Some((waiter, way.valid.is_full().then_some(way.data)))
+        Some((waiter, self.array.valid(place).is_full().then(|| *self.array.data(place))))
     }
 
     /// How many ways there are: the places that [`Cache::clean_at`] takes.
@@ -289,7 +306,7 @@ impl<W: Copy> Cache<W> {
     #[must_use]
     pub fn line_at(&self, place: u32) -> Option<(LineAddress, bool)> {
         let place = Place(place);
-        self.array.line(place).map(|line| (line, self.array.way(place).fetching))
+        self.array.line(place).map(|line| (line, self.array.is_fetching(place)))
     }
 
     /// Cleans a place for a flush; with `drop`, frees it too unless its line is being fetched.
@@ -297,7 +314,7 @@ impl<W: Copy> Cache<W> {
     pub fn clean_at(&mut self, place: u32, drop: bool) -> Option<Victim> {
         let place = Place(place);
         let victim = self.clean(place);
-        if drop && self.array.line(place).is_some() && !self.array.way(place).fetching {
+        if drop && self.array.line(place).is_some() && !self.array.is_fetching(place) {
             self.array.free(place);
         }
         victim

@@ -115,6 +115,9 @@ enum Step {
     Write(u64, u64, u8),
     EndFetch(usize),
     Clean(u32, bool),
+    ReadBytes(u64, usize, usize),
+    WriteBytes(u64, usize, usize, u8),
+    Flush(usize),
 }
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
@@ -123,6 +126,13 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         3 => (0..12_u64, any::<u64>(), any::<u8>()).prop_map(|(l, m, b)| Step::Write(l, m, b)),
         3 => (0..4_usize).prop_map(Step::EndFetch),
         1 => (0..4_u32, any::<bool>()).prop_map(|(place, drop)| Step::Clean(place, drop)),
+        2 => (0..12_u64, 0..64_usize, 1..65_usize).prop_map(|(l, from, bytes)| {
+            Step::ReadBytes(l, from, bytes.min(64 - from))
+        }),
+        2 => (0..12_u64, 0..64_usize, 1..65_usize, any::<u8>()).prop_map(|(l, from, bytes, b)| {
+            Step::WriteBytes(l, from, bytes.min(64 - from), b)
+        }),
+        1 => (0..3_usize).prop_map(Step::Flush),
     ];
     proptest::collection::vec(step, 0..200)
 }
@@ -171,6 +181,24 @@ proptest! {
                     let victim = cache.clean_at(place, drop);
                     victim.into_iter().for_each(|victim| store(&mut memory, victim));
                 }
+                Step::ReadBytes(at, from, bytes) => {
+                    let mut read = vec![0; bytes];
+                    if cache.read_bytes(line(at), from, &mut read) {
+                        prop_assert_eq!(&read, &truth[at as usize][from..][..bytes]);
+                    }
+                }
+                Step::WriteBytes(at, from, bytes, byte) => {
+                    match cache.write_bytes(line(at), from, &vec![byte; bytes]) {
+                        WriteStep::Replaced(victim) => store(&mut memory, victim),
+                        WriteStep::Hit | WriteStep::Allocated => {}
+                        WriteStep::Stalled => continue,
+                    }
+                    truth[at as usize][from..][..bytes].fill(byte);
+                }
+                Step::Flush(lines) => {
+                    let dirty = std::iter::from_fn(|| cache.next_dirty()).take(lines);
+                    dirty.for_each(|victim| store(&mut memory, victim));
+                }
             }
             cache.check();
         }
@@ -185,4 +213,35 @@ proptest! {
         prop_assert_eq!(memory, truth);
         prop_assert!((0..12).all(|at| cache.state(line(at)) == LineState::Invalid));
     }
+}
+
+#[test]
+fn bytes_of_a_line_are_read_where_they_are_valid_and_a_flush_is_in_order() {
+    let mut cache = small();
+    assert!(!cache.write_hit(line(0), 0, &[1]), "the line is not here");
+    assert_eq!(cache.write_bytes(line(0), 60, &[1, 2, 3, 4]), WriteStep::Allocated);
+    assert_eq!(cache.masks(line(0)).1, ByteMask(0xf << 60));
+    let mut two = [0; 2];
+    assert!(cache.read_bytes(line(0), 61, &mut two) && two == [2, 3]);
+    assert!(!cache.read_bytes(line(0), 59, &mut two) && two == [2, 3], "one byte is missing");
+    assert_eq!(cache.write_bytes(line(1), 0, &[9; 64]), WriteStep::Allocated);
+    assert!(cache.write_hit(line(0), 0, &[7]));
+    assert_eq!(cache.dirty_max(), 2);
+    // Line 0 goes, and its place holds a clean line.
+    let place = cache.place_of(line(0)).unwrap();
+    assert!(cache.clean_at(place, true).is_some_and(|gone| gone.mask.0 == 0xf << 60 | 1));
+    let ReadStep::Miss { fetch, .. } = cache.read(line(2), 0) else { panic!("a miss") };
+    assert_eq!(cache.place_of(line(2)), Some(place));
+    cache.fill(fetch, Some(&[5; 64]));
+    while cache.poll_filled(fetch).is_some() {}
+    cache.check();
+    let first = cache.next_dirty().unwrap();
+    assert_eq!((first.line, first.mask, first.data), (line(1), ByteMask::FULL, [9; 64]));
+    assert_eq!((cache.next_dirty(), cache.dirty_max()), (None, 0));
+    assert!(cache.write_hit(line(2), 3, &[8]) && cache.write_hit(line(1), 3, &[8]));
+    assert_eq!([(); 2].map(|()| cache.next_dirty().unwrap().line), [line(2), line(1)]);
+    cache.write_bytes(line(2), 0, &[1]);
+    cache.clear();
+    assert_eq!((cache.next_dirty(), cache.state(line(1))), (None, LineState::Invalid));
+    cache.check();
 }

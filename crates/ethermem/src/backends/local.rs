@@ -126,7 +126,7 @@ impl Backend for Local {
                 let ended = offload.run(&mut NodeMemory::new(&mut view), &arguments);
                 ended.map(Reply::Bytes).map_err(|error| Error::of_offload(&name, error))
             }
-            Op::Fence => Ok(Reply::Done),
+            Op::Fence | Op::Flush => Ok(Reply::Done),
             Op::Sleep(until) if until > self.now() => return self.wait(id, What::Until(until)),
             Op::Sleep(_) => Ok(Reply::Done),
         };

@@ -30,6 +30,7 @@ use self::asked::{Asked, AskedFor};
 use self::processes::Life;
 use self::running::{Ask, Running, Tries, problem};
 use self::waited::Alone;
+use crate::backends::cached::{self, CacheSettings};
 use crate::open_error::OpenError;
 use crate::scheme::Url;
 
@@ -87,17 +88,27 @@ struct RemoteConfig {
 
 /// Opens `udp:`.
 pub(crate) fn open_udp(url: &Url<'_>) -> Result<Opened, OpenError> {
-    Ok(Remote::open(&url::udp(url)?)?.opened())
+    open(url, url::udp(url)?)
 }
 
 /// Opens `ring:`.
 pub(crate) fn open_ring(url: &Url<'_>) -> Result<Opened, OpenError> {
-    Ok(Remote::open(&url::ring(url)?)?.opened())
+    open(url, url::ring(url)?)
 }
 
 /// Opens `node:`.
 pub(crate) fn open_node(url: &Url<'_>) -> Result<Opened, OpenError> {
-    Ok(Remote::open(&url::node(url)?)?.opened())
+    open(url, url::node(url)?)
+}
+
+/// Opens the node, behind the cache that the URL asks for.
+fn open(url: &Url<'_>, config: RemoteConfig) -> Result<Opened, OpenError> {
+    let cache = CacheSettings::of(&url.parameters()?)?;
+    let opened = Remote::open(&config)?.opened();
+    Ok(match cache {
+        Some(settings) => cached::wrap(opened, settings),
+        None => opened,
+    })
 }
 
 /// The backend of `udp:`, `ring:` and `node:`.
@@ -111,6 +122,8 @@ struct Remote {
     give_up_after: Duration,
     /// Number of responses received so far.
     answers: u64,
+    /// Number of events after which memory may be lost.
+    doubts: u64,
     epoch: Epoch,
     /// Number of restarts of the node while the pool was open.
     life: u64,
@@ -397,6 +410,7 @@ impl Remote {
 
     /// Fails everything in flight, because the socket is broken.
     fn break_off(&mut self, problem: &str) {
+        self.doubts += 1;
         for running in self.running.iter_mut().filter_map(Option::take) {
             let (node, problem) = (self.node.clone(), problem.to_owned());
             self.ended.push((running.id, Err(Error::Refused { node, problem })));
@@ -507,6 +521,10 @@ impl Backend for Remote {
         Some((self.open, first))
     }
 
+    fn doubts(&self) -> u64 {
+        self.doubts
+    }
+
     fn direct(&mut self) -> Option<&mut dyn Direct> {
         Some(self)
     }
@@ -577,7 +595,7 @@ impl Remote {
             Op::Free(address, bytes) => elsewhere(&[Segment { address: *address, bytes: *bytes }]),
             Op::Share { region, .. } => elsewhere(&[*region]),
             // The ranges of these operations only order the thread.
-            Op::Offload { .. } | Op::Alloc { .. } | Op::Fence | Op::Sleep(_) => None,
+            Op::Offload { .. } | Op::Alloc { .. } | Op::Fence | Op::Flush | Op::Sleep(_) => None,
         }
     }
 }

@@ -45,25 +45,47 @@ fn a_bad_name_is_refused_with_what_is_wrong() {
         ("udp://[fd77::1:7410", "`udp://[fd77::1:7410`: must be"),
         ("udp://[host]:7410", "`udp://[host]:7410`: must be"),
         ("udp://host:70000", "port 1 to 65535"),
-        ("udp://127.0.0.1:7400?windw=1", "parameter `windw`: must be one of datagram_bytes"),
+        ("udp://127.0.0.1:7400?windw=1", "parameter `windw`: must be one of cache_bytes"),
         ("udp://127.0.0.1:7400?key=/none/a.key", "parameter `key`: /none/a.key: "),
         ("udp://127.0.0.1:7400?window=0", "parameter `window`: `0`: must be 1 to 65535"),
         ("udp://127.0.0.1:7400?timeout_ms=5000", "`5000`: must be 10 to 4500"),
         ("udp://127.0.0.1:7400?datagram_bytes=9", "`9`: must be 256 to 65507"),
         ("udp://127.0.0.1:7400?poll_us=-1", "parameter `poll_us`: `-1`"),
-        ("udp://127.0.0.1:7400?ring=lo", "parameter `ring`: must be one of datagram_bytes"),
+        ("udp://127.0.0.1:7400?cache_bytes=0", "`cache_bytes`: `0`: must be a power of two, 4KiB"),
+        ("udp://127.0.0.1:7400?cache_bytes=3MiB", "`3MiB`: must be a power of two, 4KiB to 1GiB"),
+        ("udp://127.0.0.1:7400?cache_bytes=2GiB", "`2GiB`: must be a power of two, 4KiB to 1GiB"),
+        (
+            "udp://127.0.0.1:7400?cache_bytes=64 MB",
+            "`cache_bytes`: `64 MB`: must be a power of two",
+        ),
+        ("udp://127.0.0.1:7400?cache_bytes=", "`cache_bytes`: ``: must be a power of two"),
+        ("ring://lo?cache_bytes=-1", "`cache_bytes`: `-1`: must be a power of two"),
+        ("node://127.0.0.1:7400?cache_bytes=18446744073709551616KiB", "must be a power of two"),
+        ("udp://127.0.0.1:7400?line_bytes=64", "`line_bytes`: must stand beside `cache_bytes`"),
+        (
+            "udp://127.0.0.1:7400?cache_bytes=64KiB&line_bytes=32",
+            "`line_bytes`: `32`: must be a power of two, 64 to 4KiB",
+        ),
+        ("udp://127.0.0.1:7400?cache_bytes=64KiB&line_bytes=96", "`96`: must be a power of two"),
+        (
+            "udp://127.0.0.1:7400?cache_bytes=8KiB&line_bytes=4KiB",
+            "`line_bytes`: `4096`: must be at most 2048, a quarter of the cache",
+        ),
+        ("udp://127.0.0.1:7400?cache=64KiB", "`cache`: must be one of cache_bytes, datagram_bytes"),
+        ("local:?cache_bytes=64KiB", "parameter `cache_bytes`: must be one of memory_bytes"),
+        ("udp://127.0.0.1:7400?ring=lo", "parameter `ring`: must be one of cache_bytes"),
         ("node:", "`node:`: must be node://HOST:PORT"),
         ("node://eth0", "`node://eth0`: must be node://HOST:PORT or node://[IPV6]:PORT"),
         ("node://127.0.0.1:7400?ring=", "parameter `ring`: ``: must be INTERFACE[:PORT]"),
         ("node://127.0.0.1:7400?ring=lo:0", "parameter `ring`: `lo:0`: must be INTERFACE"),
-        ("node://127.0.0.1:7400?rings=lo", "must be one of datagram_bytes, incast_bytes"),
+        ("node://127.0.0.1:7400?rings=lo", "must be one of cache_bytes, datagram_bytes"),
         ("node://127.0.0.1:7400?rings=lo", "poll_us, ring, tenant"),
         ("ring:lo", "`ring:lo`: must be ring://INTERFACE[:PORT] or ring://"),
         ("ring://", "`ring://`: must be"),
         ("ring://lo:0", "port 1 to 65535"),
         ("ring://lo/02:00", "`ring://lo/02:00`: must be"),
         ("ring://lo/ff:ff:ff:ff:ff:ff", "must be ring://INTERFACE"),
-        ("ring://lo?speed=1", "parameter `speed`: must be one of datagram_bytes"),
+        ("ring://lo?speed=1", "parameter `speed`: must be one of cache_bytes"),
         ("ring://no-such-one", "ring://no-such-one: interface `no-such-one`: there is none of"),
         ("LOCAL:", "scheme `LOCAL`"),
         ("local:here", "`local:` has no place, and `here` was given"),
@@ -123,8 +145,10 @@ fn every_row_has_its_feature_and_its_parameters_in_order() {
         let names: Vec<&str> = scheme.parameters.iter().map(|parameter| parameter.name).collect();
         assert!(names.is_sorted(), "{names:?}");
         for Parameter { name, values, unless_said, .. } in scheme.parameters {
-            if let (Values::Number { least, most, .. }, Unless::Number(number)) =
-                (values, unless_said)
+            if let (
+                Values::Number { least, most, .. } | Values::Size { least, most },
+                Unless::Number(number),
+            ) = (values, unless_said)
             {
                 assert!((least..=most).contains(&number), "{name}");
             }

@@ -75,6 +75,7 @@ impl Remote {
             poll_for: config.poll_for,
             give_up_after: config.give_up_after,
             answers: 0,
+            doubts: 0,
             epoch: Epoch::UNKNOWN,
             life: 0,
             lease: None,

@@ -75,6 +75,7 @@ impl Remote {
         }
         if self.epoch != Epoch::UNKNOWN {
             self.life += 1;
+            self.doubts += 1;
             for life in self.processes.values_mut().filter(|life| **life == Life::Alive) {
                 *life = Life::Restarted;
             }
@@ -93,11 +94,15 @@ impl Remote {
         if matches!(outcome, Ok(_) | Err(OperationError::Refused { .. })) {
             self.answers += 1;
         }
+        if matches!(outcome, Err(OperationError::Lost)) {
+            self.doubts += 1;
+        }
         if let Err(OperationError::Refused { status: ClioStatus::NoSuchProcess, detail, .. }) =
             outcome
             && *detail == u64::from(process.0)
         {
             self.processes.insert(process, Life::Ended);
+            self.doubts += 1;
         }
     }
 

@@ -137,7 +137,7 @@ impl Running {
                 let share = Request::Share { address, at: 0, with, permissions };
                 (Work::Share(region, permissions), none(share))
             }
-            Op::Fence => (Work::Fence, none(Request::Fence)),
+            Op::Fence | Op::Flush => (Work::Fence, none(Request::Fence)),
             Op::Offload { name, arguments, .. } => {
                 let ask = Ask::Offload(name.clone(), arguments);
                 (Work::Offload(name), smallvec![(ask, NOWHERE)])

@@ -148,7 +148,7 @@ impl Running {
                 let offload = offload.expect("the nodes are here");
                 call(Service::Offload { name, offload, arguments }, memory)
             }
-            Op::Fence => Work::Fence,
+            Op::Fence | Op::Flush => Work::Fence,
             Op::Sleep(_) => Work::Sleep,
         };
         Ok(Running { id, asker, work, messages: 0, accesses: 0, tries: 0, error: None })
