@@ -8,6 +8,7 @@
 mod config;
 mod endpoint;
 mod nic;
+mod parts;
 mod rack;
 mod slab;
 #[cfg(test)]

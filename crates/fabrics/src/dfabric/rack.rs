@@ -4,13 +4,13 @@ use std::collections::VecDeque;
 use std::sync::atomic::AtomicU64;
 
 use ethermem_dfabric::address::{Node, RegionId};
-use ethermem_dfabric::cache::{CacheConfig, DramCache};
-use ethermem_dfabric::interrupt::{InterruptRegister, Moderation};
+use ethermem_dfabric::cache::DramCache;
+use ethermem_dfabric::interrupt::InterruptRegister;
 use ethermem_dfabric::loads::LoadWindow;
-use ethermem_dfabric::nic::{MemoryDevice, NicId, ReceiveSpread};
-use ethermem_dfabric::pool::{Freed, MemoryPool, PoolConfig, PoolError, Preference, Protection};
+use ethermem_dfabric::nic::{NicId, ReceiveSpread};
+use ethermem_dfabric::pool::{Freed, MemoryPool, PoolError, Preference};
 use ethermem_dfabric::ring::{Consumer, Producer, PushError, RingMemory};
-use ethermem_dfabric::switch_node::{SwitchConfig, SwitchNode};
+use ethermem_dfabric::switch_node::SwitchNode;
 use ethermem_engine::FabricConfig;
 use ethermem_engine::engine::{Handle, Sim};
 use ethermem_placement::NodeId;
@@ -18,20 +18,18 @@ use ethermem_units::{Bytes, Ps};
 use ethermem_wire::dfabric::{Descriptor, DescriptorWords, FabricAddress, Identity, SECTION_BYTES};
 use ethermem_workload::{Kind, Message, NodeIndex};
 
-use super::Event;
 use super::config::{DfabricConfig, Rate};
 use super::slab::Slab;
+use super::{Event, parts};
 use crate::cxl::{self, Cxl, World};
 
 /// References to Buffers of a rack at once.
-const HOLDS_MAX: u32 = 1 << 17;
+pub(super) const HOLDS_MAX: u32 = 1 << 17;
 /// Buffers of the nodes' own at once. The node and the SN may hold each; the other references are
 /// for what NICs receive.
 const OWN_MAX: u32 = HOLDS_MAX / 4;
 /// Sections of a memory: 2 GiB.
-const SECTIONS: u32 = 1_024;
-/// Bulk reads of a DRAM cache at once.
-const FETCHES_MAX: u32 = 64;
+pub(super) const SECTIONS: u32 = 1_024;
 /// Lines that share a request's flit.
 const LINES_EACH: u32 = 4;
 /// Bytes of a line.
@@ -163,7 +161,9 @@ pub(super) struct Nic {
 /// A memory with a bandwidth.
 pub(super) struct Memory {
     rate: Rate,
+    /// Time of an access; `None` for a node's memory, which takes the scenario's.
     access: Option<Ps>,
+    /// The end of the last access in its bandwidth.
     free: Ps,
 }
 
@@ -281,13 +281,11 @@ impl Rack {
             rules.fabric_rate(config),
             (config.propagation, config.memory_access),
         );
-        let local = Memory { rate: Rate::of_gbps(rules.local_gbps), access: None, free: Ps::ZERO };
         let device_gbps = rules.device_gbps.unwrap_or(rules.fabric_rate(config).as_gbps_f64());
-        let device =
-            Memory { rate: Rate::of_gbps(device_gbps), access: Some(rules.device), free: Ps::ZERO };
         let memory = |port| {
-            let of = if port < nodes { &local } else { &device };
-            Memory { rate: of.rate, access: of.access, free: Ps::ZERO }
+            let is_local = port < nodes;
+            let rate = Rate::of_gbps(if is_local { rules.local_gbps } else { device_gbps });
+            Memory { rate, access: (!is_local).then_some(rules.device), free: Ps::ZERO }
         };
         let tx = || TxQ {
             ring: Queue::new(rules.queue_entries),
@@ -306,14 +304,14 @@ impl Rack {
             transfers: Slab::new(),
             asks: Slab::new(),
             memories: (0..nodes + devices).map(memory).collect(),
-            pool: pool(rules, nodes, devices),
-            switch: switch(config, rules, (first, nodes, nics)),
-            spread: spread(config, rules, nodes, devices),
+            pool: parts::pool(rules, nodes, devices),
+            switch: parts::switch(config, rules, (first, nodes, nics)),
+            spread: parts::spread(config, rules, nodes, devices),
             tx: (0..queues).map(|_| tx()).collect(),
             rx: (0..queues).map(|_| Queue::new(rules.queue_entries)).collect(),
             turn: None,
             turned: Ps::ZERO,
-            members: (0..nodes).map(|_| member(rules)).collect(),
+            members: (0..nodes).map(|_| parts::member(rules)).collect(),
             nics: (0..nics).map(|_| Nic::default()).collect(),
             starved: VecDeque::new(),
             buffer_bytes: rules.buffer_bytes,
@@ -552,79 +550,5 @@ impl Rack {
     pub(super) fn tx_of(&self, descriptor: &Descriptor) -> u32 {
         let node = node_of(descriptor.source) - self.first;
         self.switch.queue(Node(node), descriptor.subflow)
-    }
-}
-
-fn pool(rules: &DfabricConfig, nodes: u16, devices: u16) -> MemoryPool {
-    let config = PoolConfig {
-        nodes_max: nodes + 1,
-        class_bytes: vec![rules.buffer_bytes],
-        holds_max: HOLDS_MAX,
-        skbs_max: HOLDS_MAX,
-        // A Region of a node has as many Sections as its memory; the SN has all devices.
-        regions_max: u32::from(nodes) * (SECTIONS / 512) + u32::from(devices) * (SECTIONS / 512),
-        sections_kept: 1,
-        buffers_low: 0,
-        protection: Protection::Buffer,
-    };
-    let mut pool = MemoryPool::new(&config).expect("the scenario was checked");
-    for device in (0..nodes + devices).map(NodeId) {
-        pool.add_device(device, SECTIONS).expect("each device joins once");
-    }
-    for node in (0..nodes).map(Node) {
-        pool.join(node, SECTIONS, &[NodeId(node.0)]).expect("each node joins once");
-    }
-    let all: Vec<NodeId> = (nodes..nodes + devices).map(NodeId).collect();
-    let quota = SECTIONS * u32::from(devices);
-    pool.join(Node(nodes), quota, &all).expect("the switch node joins once");
-    pool
-}
-
-fn switch(
-    config: &FabricConfig,
-    rules: &DfabricConfig,
-    (first, nodes, nics): (NodeIndex, u16, u16),
-) -> SwitchNode {
-    let switch = SwitchConfig {
-        node: Node(nodes),
-        nodes: nodes + 1,
-        queues: rules.queues,
-        rx_entries: rules.queue_entries,
-        mode: rules.poll,
-        // Each node's port has an accelerator of its own (4.7).
-        loads_max: u32::from(nodes) * u32::from(rules.queues),
-    };
-    let nics = vec![rules.nic(config); usize::from(nics)];
-    let mut switch = SwitchNode::new(switch, &nics);
-    for node in 0..config.nodes {
-        match node.checked_sub(first).filter(|at| *at < nodes) {
-            Some(at) => switch.join(Node(at), identity(node)),
-            None => switch.add_remote(identity(node)),
-        }
-    }
-    switch
-}
-
-fn spread(config: &FabricConfig, rules: &DfabricConfig, nodes: u16, devices: u16) -> ReceiveSpread {
-    // All devices have one bandwidth, so any value spreads alike.
-    let bandwidth = rules.fabric_rate(config);
-    let device = |port| MemoryDevice { device: NodeId(port), bandwidth };
-    ReceiveSpread::new(&(nodes..nodes + devices).map(device).collect::<Vec<_>>())
-}
-
-fn member(rules: &DfabricConfig) -> Member {
-    let cache = CacheConfig {
-        capacity_bytes: rules.cache_bytes,
-        ways: 4,
-        line_bytes: rules.buffer_bytes,
-        filter_bytes: rules.filter_bytes,
-        fetches_max: FETCHES_MAX,
-    };
-    let cache = (rules.cache_bytes > 0).then(|| DramCache::new(cache));
-    Member {
-        loads: LoadWindow::new(rules.loads_max),
-        asks: VecDeque::new(),
-        cache: cache.transpose().expect("the scenario was checked"),
-        interrupt: InterruptRegister::new(Moderation::OFF),
     }
 }

@@ -131,12 +131,13 @@ fn packet_time(config: &FabricConfig, bytes: u64) -> Ps {
 }
 
 /// A message alone between racks: a write is one packet, a read is a request and a response, each
-/// of one line's data or less.
+/// of one line's data or less. The memory takes long enough for the acknowledgement of the request
+/// to be out of the response's way.
 #[test]
 fn a_message_between_racks_takes_the_budget_to_the_picosecond() {
     for (gbps, theta) in [(10, 1), (100, 4), (400, 8)] {
         let config = fabric(&format!(
-            "nodes = 2\nlink_gbps = {gbps}\nmemory_access_ns = 61\n[fabric.dfabric]\n\
+            "nodes = 2\nlink_gbps = {gbps}\nmemory_access_ns = 2000\n[fabric.dfabric]\n\
              theta = {theta}"
         ));
         let mut alone = Alone::<Dfabric>::new(&config);
@@ -144,7 +145,7 @@ fn a_message_between_racks_takes_the_budget_to_the_picosecond() {
         let write = packet_time(&config, 24 + 16 + 24);
         assert_eq!(alone.time(Kind::Write, Bytes(24)), write, "a write at {gbps} Gb/s");
         let request = packet_time(&config, 24 + 16);
-        let read = request + Ps::from_ns(61) + write;
+        let read = request + Ps::from_ns(2_000) + write;
         assert_eq!(alone.time(Kind::Read, Bytes(24)), read, "a read at {gbps} Gb/s");
         assert_eq!(alone.time(Kind::Read, Bytes(24)), read, "again");
     }
