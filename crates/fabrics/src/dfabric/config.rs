@@ -73,7 +73,7 @@ pub struct DfabricConfig {
     pub small_queue: Option<ChargeEnd>,
     /// Frames lost on the last link of their way, of a million.
     pub loss_ppm: u32,
-    /// True if polls find their entries at once, and paths of subflows differ. For the time alone.
+    /// True if polls in turn find entries at once, and paths of subflows differ. For the time alone.
     pub at_best: bool,
 }
 
@@ -158,7 +158,7 @@ impl Parameters for DfabricConfig {
 
     fn quiet(&mut self) {
         self.loss_ppm = 0;
-        // How long an entry waits for a poll, and which subflows share a path, varies.
+        // How long an entry waits for its turn, and which subflows share a path, varies.
         self.at_best = true;
     }
 

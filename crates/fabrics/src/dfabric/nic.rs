@@ -21,8 +21,8 @@ fn last_block(link: &Transmitter, start: Ps, frame: Frame) -> Ps {
     start + link.slot() * u64::from(frame.tail)
 }
 
-/// When the next load begins of a poller whose last load ended at `last`: one follows the other,
-/// whether they find anything or not.
+/// When the next load begins of a poller in turn whose last load ended at `last`: one follows the
+/// other, whether they find anything or not.
 fn next_load(now: Ps, last: Ps, load: Ps) -> Ps {
     last + load * (now - last).0.div_ceil(load.0)
 }
@@ -56,9 +56,7 @@ impl Dfabric {
                     return;
                 }
                 tx.loading = true;
-                let load = self.times.load;
-                let begin = if self.rules.at_best { now } else { next_load(now, tx.loaded, load) };
-                sim.at(begin + load, Event::Tail(rack, queue));
+                sim.at(now + self.times.load, Event::Tail(rack, queue));
             }
             PollMode::InTurn => self.turn(sim, rack),
         }
@@ -95,7 +93,7 @@ impl Dfabric {
         let now = sim.now();
         let of = &mut self.racks[usize::from(rack)];
         let tx = &mut of.tx[queue as usize];
-        (tx.loading, tx.loaded) = (false, now);
+        tx.loading = false;
         (of.turn, of.turned) = (None, now);
         let words = tx.ring.pop();
         let Rack { switch, pool, .. } = of;

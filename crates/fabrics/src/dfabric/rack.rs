@@ -126,8 +126,6 @@ pub(super) struct TxQ {
     pub(super) loading: bool,
     /// True while its last entry waits for room in a NIC's queue.
     pub(super) blocked: bool,
-    /// The end of the last load of its tail.
-    pub(super) loaded: Ps,
 }
 
 /// A node of the rack.
@@ -292,7 +290,6 @@ impl Rack {
             outbox: VecDeque::new(),
             loading: false,
             blocked: false,
-            loaded: Ps::ZERO,
         };
         let queues = u32::from(nodes + 1) * u32::from(rules.queues);
         let mut rack = Rack {
