@@ -73,7 +73,7 @@ pub struct DfabricConfig {
     pub small_queue: Option<ChargeEnd>,
     /// Frames lost on the last link of their way, of a million.
     pub loss_ppm: u32,
-    /// True if polls in turn find entries at once, and paths of subflows differ. For the time alone.
+    /// True if polls in turn find entries at once and paths of subflows differ: for the time alone.
     pub at_best: bool,
 }
 

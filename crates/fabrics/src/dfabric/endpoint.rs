@@ -479,6 +479,7 @@ impl Dfabric {
 }
 
 /// A packet that a stack is to send.
+#[derive(Clone, Copy)]
 struct Outgoing {
     header: Header,
     data: u32,

@@ -528,7 +528,7 @@ impl Rack {
             return Err(format!("{under_way:?} transfers, copies, rings, outboxes are left"));
         }
         let waits = |nic: &Nic| !nic.has.is_empty() || !nic.landing.is_empty() || nic.stalled;
-        if let Some(nic) = self.nics.iter().position(|nic| waits(nic)) {
+        if let Some(nic) = self.nics.iter().position(waits) {
             return Err(format!("NIC {nic} has packets left"));
         }
         let accounts = self.pool.accounts();
