@@ -279,7 +279,7 @@ impl Dfabric {
         (queue, packet): (u32, u32),
     ) {
         let of = &mut self.racks[usize::from(rack)];
-        let is_room = of.rx[queue as usize].push(self.packets[packet].descriptor.words());
+        let is_room = of.rx[queue as usize].ring.push(self.packets[packet].descriptor.words());
         assert!(is_room, "an RxQ overflows");
         let node = (queue / u32::from(self.rules.queues)) as u16;
         let interrupt = &mut of.members[usize::from(node)].interrupt;
@@ -288,8 +288,10 @@ impl Dfabric {
         }
         interrupt.serve();
         for queue in queue - queue % u32::from(self.rules.queues)..=queue {
-            while let Some(words) = self.racks[usize::from(rack)].rx[queue as usize].pop() {
+            while let Some(words) = self.racks[usize::from(rack)].rx[queue as usize].ring.pop() {
                 let descriptor = Descriptor::parse(&words).expect("the switch node stored it");
+                let loading = &mut self.racks[usize::from(rack)].rx[queue as usize].loading;
+                loading.push_back((descriptor.cookie as u32, false));
                 self.consumed(sim, rack, queue);
                 self.receive(sim, (rack, node), &descriptor);
             }
@@ -344,9 +346,15 @@ impl Dfabric {
         self.loaded(sim, packet);
     }
 
-    /// A node has loaded a packet: it is then in its own memory, and passes its stack.
+    /// A node has loaded a packet: it is then in its own memory. Packets of an RxQ pass the stack in
+    /// their order.
     pub(super) fn loaded(&mut self, sim: &mut Sim<Event>, packet: u32) {
-        sim.at(sim.now() + self.times.local + self.times.stack, Event::Up(packet));
+        let descriptor = self.packets[packet].descriptor;
+        let (rack, _) = self.member(node_of(descriptor.destination));
+        let at = sim.now() + self.times.local + self.times.stack;
+        for packet in self.racks[usize::from(rack)].take_loaded(packet, &descriptor) {
+            sim.at(at, Event::Up(packet));
+        }
     }
 
     /// A packet has passed its receiver's stack.

@@ -128,6 +128,14 @@ pub(super) struct TxQ {
     pub(super) blocked: bool,
 }
 
+/// An RxQ, and the packets from it that its node loads.
+pub(super) struct RxQ {
+    pub(super) ring: Queue,
+    /// In the order of the queue, and true for those that are loaded: the stack takes them in this
+    /// order, whatever memory a packet is in.
+    pub(super) loading: VecDeque<(u32, bool)>,
+}
+
 /// A node of the rack.
 pub(super) struct Member {
     pub(super) loads: LoadWindow,
@@ -239,7 +247,7 @@ pub(super) struct Rack {
     pub(super) switch: SwitchNode,
     spread: ReceiveSpread,
     pub(super) tx: Vec<TxQ>,
-    pub(super) rx: Vec<Queue>,
+    pub(super) rx: Vec<RxQ>,
     /// Polling in turn: the queue whose tail is being loaded, and the end of the last load.
     pub(super) turn: Option<u32>,
     pub(super) turned: Ps,
@@ -291,6 +299,7 @@ impl Rack {
             loading: false,
             blocked: false,
         };
+        let rx = || RxQ { ring: Queue::new(rules.queue_entries), loading: VecDeque::new() };
         let queues = u32::from(nodes + 1) * u32::from(rules.queues);
         let mut rack = Rack {
             id,
@@ -305,7 +314,7 @@ impl Rack {
             switch: parts::switch(config, rules, (first, nodes, nics)),
             spread: parts::spread(config, rules, nodes, devices),
             tx: (0..queues).map(|_| tx()).collect(),
-            rx: (0..queues).map(|_| Queue::new(rules.queue_entries)).collect(),
+            rx: (0..queues).map(|_| rx()).collect(),
             turn: None,
             turned: Ps::ZERO,
             members: (0..nodes).map(|_| parts::member(rules)).collect(),
@@ -520,7 +529,8 @@ impl Rack {
     /// The invariants of a rack in which nothing is under way.
     pub(super) fn check_idle(&self, ended: Ps) -> Result<(), String> {
         ethermem_engine::engine::Fabric::close(&self.fabric, ended).map_err(|broken| broken.0)?;
-        let rings = self.tx.iter().map(|queue| &queue.ring).chain(&self.rx);
+        let rings = self.tx.iter().map(|queue| &queue.ring);
+        let rings = rings.chain(self.rx.iter().map(|queue| &queue.ring));
         let queued = rings.filter(|ring| !ring.is_empty()).count();
         let outbox = self.tx.iter().filter(|queue| !queue.outbox.is_empty()).count();
         let under_way = [self.transfers.len(), self.asks.len(), queued, outbox];
@@ -541,6 +551,18 @@ impl Rack {
             return Err(format!("the switch node refused its own rack: {counters:?}"));
         }
         Ok(())
+    }
+
+    /// A node has loaded a packet. Returns the packets that its stack takes now.
+    pub(super) fn take_loaded(&mut self, packet: u32, descriptor: &Descriptor) -> Vec<u32> {
+        let node = node_of(descriptor.destination) - self.first;
+        let queue = self.switch.queue(Node(node), descriptor.subflow);
+        let loading = &mut self.rx[queue as usize].loading;
+        for one in loading.iter_mut() {
+            one.1 |= one.0 == packet;
+        }
+        let ready = loading.iter().take_while(|one| one.1).count();
+        loading.drain(..ready).map(|one| one.0).collect()
     }
 
     /// The TxQ of a descriptor.
