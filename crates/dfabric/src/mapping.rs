@@ -52,7 +52,9 @@ struct Entry {
 /// The mapping table of one node.
 #[derive(Clone, Debug, Default)]
 pub struct MappingTable {
-    /// By Region; a Region has its part of the table while it has an owner.
+    /// By Region; a Region has its part of the table while it has an owner. The part of a node
+    /// that has no Section of the Region is empty until its first one: a rack of n nodes has n
+    /// Regions, and most nodes see few of them.
     regions: Vec<Option<Box<[Entry]>>>,
 }
 
@@ -63,7 +65,7 @@ impl MappingTable {
         if self.regions.len() <= at {
             self.regions.resize_with(at + 1, || None);
         }
-        self.regions[at] = Some(vec![Entry::default(); REGION_SECTIONS as usize].into());
+        self.regions[at] = Some(Box::default());
     }
 
     pub(crate) fn remove_region(&mut self, region: RegionId) {
@@ -79,8 +81,11 @@ impl MappingTable {
 
     fn change(&mut self, section: SectionId, change: impl FnOnce(&mut Entry)) {
         let part = self.regions.get_mut(section.region().0 as usize).and_then(Option::as_mut);
-        let entry = part.and_then(|part| part.get_mut(section.slot() as usize));
-        let entry = entry.expect("a granted Section's Region is in every table");
+        let part = part.expect("a granted Section's Region is in every table");
+        if part.is_empty() {
+            *part = vec![Entry::default(); REGION_SECTIONS as usize].into();
+        }
+        let entry = &mut part[section.slot() as usize];
         change(entry);
         if !entry.is_owned && entry.held == 0 {
             entry.place = None;

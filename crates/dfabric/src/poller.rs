@@ -84,6 +84,21 @@ impl Poller {
         Some(queue as u32)
     }
 
+    /// Loads the tail of this queue next, whichever queue's turn it is: a world that knows which
+    /// queues have entries leaves out the loads that find none. False if the queue is not polled
+    /// now, or too many loads are under way.
+    pub fn poll_queue(&mut self, queue: u32) -> bool {
+        let is_idle = self.queues.get(queue as usize) == Some(&State::Idle);
+        if !is_idle || self.under_way >= self.loads_max {
+            return false;
+        }
+        self.queues[queue as usize] = State::Loading;
+        self.next = (queue as usize + 1) % self.queues.len();
+        self.under_way += 1;
+        self.counters.loads += 1;
+        true
+    }
+
     /// A load has ended. Returns false if none of the queue was under way.
     pub fn loaded(&mut self, queue: u32, has_entry: bool) -> bool {
         let Some(state) = self.queues.get_mut(queue as usize) else { return false };
@@ -147,6 +162,16 @@ mod tests {
         }
         assert_eq!(all(&mut Poller::new(9, PollMode::Concurrent, 2)), [0, 1]);
         assert_eq!(all(&mut Poller::new(0, PollMode::InTurn, 1)), []);
+    }
+
+    #[test]
+    fn a_queue_can_be_polled_out_of_turn_once_at_a_time() {
+        let mut poller = Poller::new(3, PollMode::Concurrent, 2);
+        assert!(poller.poll_queue(2) && !poller.poll_queue(2) && !poller.poll_queue(9));
+        assert_eq!(poller.poll(), Some(0), "the turn goes on behind it");
+        assert!(!poller.poll_queue(1), "two loads are under way");
+        assert!(poller.loaded(2, true) && poller.poll_queue(1));
+        assert_eq!(poller.counters(), PollCounters { loads: 3, found: 1 });
     }
 
     #[test]

@@ -6,6 +6,7 @@ pub mod cxl;
 pub mod cxl_ethernet;
 pub mod dcpim;
 pub mod dctcp;
+pub mod dfabric;
 pub mod edm;
 pub mod edm_artifact;
 pub mod fastpass;
@@ -21,5 +22,6 @@ pub mod phost;
 pub mod raw_ethernet;
 pub mod roce;
 pub mod tcp;
+pub mod tor_rack;
 
 pub use framing::Framing;

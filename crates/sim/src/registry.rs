@@ -6,8 +6,8 @@ use crate::FabricConfig;
 use crate::config::Reader;
 use crate::engine::{Alone, Denominator, Fabric, Live, live};
 use crate::fabrics::{
-    clio, cxl, cxl_ethernet, dcpim, dctcp, edm, edm_artifact, fastpass, homa, ideal, ird, ndp,
-    output_queued, pfabric, pfc, phost, raw_ethernet, roce, tcp,
+    clio, cxl, cxl_ethernet, dcpim, dctcp, dfabric, edm, edm_artifact, fastpass, homa, ideal, ird,
+    ndp, output_queued, pfabric, pfc, phost, raw_ethernet, roce, tcp, tor_rack,
 };
 use crate::metrics::RunResult;
 use crate::run::{RunFailure, RunOptions, messages, run_on};
@@ -146,6 +146,14 @@ pub const FABRICS: &[FabricEntry] = &[
     FabricEntry::new::<cxl_ethernet::CxlEthernet>(
         "cxl-ethernet",
         "CXL over Ethernet: loads and stores of lines in frames, a PFC frame is a signal",
+    ),
+    FabricEntry::new::<dfabric::Dfabric>(
+        "dfabric",
+        "racks on a memory fabric of CXL, joined by a pool of NICs",
+    ),
+    FabricEntry::new::<tor_rack::TorRack>(
+        "tor-rack",
+        "racks of nodes with a NIC each, a ToR switch, and TCP",
     ),
     FabricEntry::new::<clio::Clio>(
         "clio",

@@ -32,7 +32,22 @@ pub const EDGES: [Edges; 32] = [
     ("workload", &["files", "units", "wire"], &[]),
     ("engine", &["edm", "files", "units", "workload"], &[]),
     ("frames", &["engine", "units", "workload"], &[]),
-    ("fabrics", &["clio", "cxl", "edm", "engine", "frames", "units", "wire", "workload"], &[]),
+    (
+        "fabrics",
+        &[
+            "clio",
+            "cxl",
+            "dfabric",
+            "edm",
+            "engine",
+            "frames",
+            "placement",
+            "units",
+            "wire",
+            "workload",
+        ],
+        &[],
+    ),
     ("report", &["engine", "units"], &["workload"]),
     (
         "sim",

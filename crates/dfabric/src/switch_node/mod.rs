@@ -180,6 +180,11 @@ impl SwitchNode {
         self.poller.poll()
     }
 
+    /// Begins the load of this TxQ's tail: see [`Poller::poll_queue`].
+    pub fn poll_queue(&mut self, queue: u32) -> bool {
+        self.poller.poll_queue(queue)
+    }
+
     /// The load of a TxQ's tail has ended: with an entry's words, or without.
     pub fn on_tail(
         &mut self,

@@ -14,8 +14,8 @@ pub enum Topology {
     LeafSpine(LeafSpine),
 }
 
-/// A two-tier Clos network of full bisection: a leaf has as much bandwidth to the spines as its
-/// nodes have to the leaf.
+/// A two-tier Clos network. By default it has full bisection: a leaf has as much bandwidth to the
+/// spines as its nodes have to the leaf.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LeafSpine {
     /// Number of nodes of a rack; the last rack may have fewer.
@@ -26,6 +26,8 @@ pub struct LeafSpine {
     pub propagation: Ps,
     /// The balancing of packets over spines; `None` for the transport's own.
     pub balancing: Option<Balancing>,
+    /// Rate of a link between leaf and spine; `None` for full bisection.
+    pub link: Option<BitsPerSecond>,
 }
 
 /// The way in which packets are spread over spines.
@@ -86,6 +88,7 @@ impl Topology {
             return Err(table.error("spines", problem));
         }
         table.finish()?;
-        Ok(Topology::LeafSpine(LeafSpine { rack_nodes, spines, propagation, balancing }))
+        let link = None;
+        Ok(Topology::LeafSpine(LeafSpine { rack_nodes, spines, propagation, balancing, link }))
     }
 }

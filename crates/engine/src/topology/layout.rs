@@ -1,6 +1,6 @@
 //! The ports of a network, the times of the links between them, and the routes.
 
-use ethermem_units::{Blocks, Ps};
+use ethermem_units::{BitsPerSecond, Blocks, Ps};
 use ethermem_workload::NodeIndex;
 
 use super::{Frame, LinkTiming, MAC, STANDARD_PCS};
@@ -87,16 +87,17 @@ impl Layout {
         let forward = timing.cycles(MAC) * 2 + config.packet.forwarding;
         let host = timing.cycles(MAC) + stack;
         let hop = timing.hop(STANDARD_PCS);
-        let (rack_nodes, spines, core_propagation, balancing) = match config.topology {
-            Topology::SingleSwitch => (config.nodes, 0, config.propagation, None),
+        let (rack_nodes, spines, core_propagation, balancing, core_link) = match config.topology {
+            Topology::SingleSwitch => (config.nodes, 0, config.propagation, None, None),
             Topology::LeafSpine(clos) => {
-                (clos.rack_nodes, clos.spines, clos.propagation, clos.balancing)
+                (clos.rack_nodes, clos.spines, clos.propagation, clos.balancing, clos.link)
             }
         };
         let core_hop = LinkTiming { propagation: core_propagation, ..timing }.hop(STANDARD_PCS);
         let core = core_hop + forward;
         let pause = [hop, hop, core_hop, core_hop].map(|hop| hop + timing.cycles(MAC) * 2);
         let host_slot = config.link.block_time();
+        let full_bisection = Ps(host_slot.0 * u64::from(spines) / u64::from(rack_nodes));
         let mut layout = Layout {
             nodes: config.nodes,
             rack_nodes,
@@ -107,7 +108,7 @@ impl Layout {
             balancing,
             switching: config.packet.switching,
             host_slot,
-            core_slot: Ps(host_slot.0 * u64::from(spines) / u64::from(rack_nodes)),
+            core_slot: core_link.map_or(full_bisection, BitsPerSecond::block_time),
             pause_latencies: pause,
             latencies: [host + hop + forward, hop + host, core, core],
         };

@@ -36,7 +36,7 @@ impl Flit {
 
     /// Time of a flit on a link. A block of every Ethernet rate takes an even number of
     /// picoseconds.
-    pub(super) fn time(self, link: BitsPerSecond) -> Ps {
+    pub(crate) fn time(self, link: BitsPerSecond) -> Ps {
         Ps((self.blocks() * 2.0) as u64 * link.block_time().0 / 2)
     }
 }

@@ -15,7 +15,7 @@ mod transaction;
 use ethermem_engine::FabricConfig;
 use ethermem_engine::engine::{Fabric, Handle, Sim, Violation};
 use ethermem_engine::metrics::{FabricStats, Utilisation};
-use ethermem_units::{Bytes, Ps};
+use ethermem_units::{BitsPerSecond, Bytes, Ps};
 use ethermem_workload::{Kind, LinkBlocks, Message, NodeIndex};
 
 pub use link::Flit;
@@ -61,8 +61,54 @@ pub struct Cxl {
     lines_delivered: u64,
 }
 
+/// What the flits of a network are part of: its time, its memories, and the ends of its messages.
+/// A whole fabric is one such part, and a rack of fabric `dfabric` is another.
+pub(crate) trait World {
+    /// The current time.
+    fn now(&self) -> Ps;
+
+    /// Schedules an event.
+    fn at(&mut self, at: Ps, event: Event);
+
+    /// The last line of a message arrives at `at`.
+    fn finish(&mut self, handle: Handle, at: Ps);
+
+    /// A message's request is at its memory at `at`.
+    fn at_memory(&mut self, handle: Handle, at: Ps);
+
+    /// Data of a message leaves its node at `at`.
+    fn leaves(&mut self, handle: Handle, at: Ps);
+
+    /// The time at which a memory that takes `access` has the lines that are requested at `at`.
+    fn memory_has(&mut self, _memory: NodeIndex, _lines: u8, at: Ps, access: Ps) -> Ps {
+        at + access
+    }
+}
+
+impl World for Sim<Event> {
+    fn now(&self) -> Ps {
+        Sim::now(self)
+    }
+
+    fn at(&mut self, at: Ps, event: Event) {
+        Sim::at(self, at, event);
+    }
+
+    fn finish(&mut self, handle: Handle, at: Ps) {
+        Sim::finish(self, handle, at);
+    }
+
+    fn at_memory(&mut self, handle: Handle, at: Ps) {
+        Sim::at_memory(self, handle, at);
+    }
+
+    fn leaves(&mut self, handle: Handle, at: Ps) {
+        Sim::leaves(self, handle, at);
+    }
+}
+
 /// Schedules a check for a credit, unless an earlier one is pending.
-fn look(sim: &mut Sim<Event>, pending: &mut Option<Ps>, at: Ps, event: Event) {
+fn look(sim: &mut impl World, pending: &mut Option<Ps>, at: Ps, event: Event) {
     if pending.is_none_or(|pending| at < pending) {
         *pending = Some(at);
         sim.at(at, event);
@@ -77,12 +123,76 @@ fn looked(pending: &mut Option<Ps>, now: Ps) {
 }
 
 impl Cxl {
+    /// An idle network of so many nodes.
+    pub(crate) fn network(
+        own: CxlConfig,
+        nodes: u16,
+        link: BitsPerSecond,
+        (propagation, memory_access): (Ps, Ps),
+    ) -> Cxl {
+        let line = || Line::new(own.flit, link);
+        let ingress = |_| Ingress::new(&own, line());
+        let egress = |_| Egress::new(&own, line());
+        Cxl {
+            config: own,
+            propagation,
+            memory_access,
+            ingress: (0..nodes).map(ingress).collect(),
+            egress: (0..nodes).map(egress).collect(),
+            flows: Vec::new(),
+            period: Cxl::period_bytes(&own, link, propagation),
+            lines_asked: 0,
+            lines_delivered: 0,
+        }
+    }
+
+    /// Takes a message that has passed its node's port.
+    pub(crate) fn take(&mut self, sim: &mut impl World, handle: Handle, message: &Message) {
+        let at = handle as usize;
+        if at >= self.flows.len() {
+            self.flows.resize_with(at + 1, || None);
+        }
+        let flow = Flow::of(message);
+        self.lines_asked += u64::from(flow.missing);
+        let turn = flow.turn(handle, false);
+        self.flows[at] = Some(flow);
+        let channel = self.config.sharing.channel(turn.class);
+        self.ingress[usize::from(message.compute)].push(channel, turn);
+        self.uplink(sim, message.compute);
+    }
+
+    /// Handles an event whose time has come.
+    pub(crate) fn on_event(&mut self, sim: &mut impl World, event: Event) {
+        match event {
+            Event::Uplink(node) => {
+                self.ingress[usize::from(node)].busy = false;
+                self.uplink(sim, node);
+            }
+            Event::Credit(node) => {
+                looked(&mut self.ingress[usize::from(node)].look, sim.now());
+                self.uplink(sim, node);
+            }
+            Event::First(place) => self.wait(sim, place),
+            Event::Left(place, node) => {
+                self.egress[usize::from(node)].busy = false;
+                self.wait(sim, place);
+                self.downlink(sim, node);
+            }
+            Event::Downlink(node) => {
+                looked(&mut self.egress[usize::from(node)].look, sim.now());
+                self.downlink(sim, node);
+            }
+            Event::Respond(handle, lines) => self.respond(sim, handle, lines),
+            Event::Returned => {}
+        }
+    }
+
     fn flow(&mut self, handle: Handle) -> &mut Flow {
         self.flows[handle as usize].as_mut().expect("it has not ended")
     }
 
     /// Sends a node's next transaction, if it has one and a credit. Its messages take turns.
-    fn uplink(&mut self, sim: &mut Sim<Event>, node: NodeIndex) {
+    fn uplink(&mut self, sim: &mut impl World, node: NodeIndex) {
         let now = sim.now();
         let requests_each = self.config.requests_each;
         let port = &mut self.ingress[usize::from(node)];
@@ -122,7 +232,7 @@ impl Cxl {
     }
 
     /// Puts the first entry of a queue at its egress, if it can be forwarded.
-    fn wait(&mut self, sim: &mut Sim<Event>, place: Place) {
+    fn wait(&mut self, sim: &mut impl World, place: Place) {
         let port = &mut self.ingress[usize::from(place.port)];
         let queue = port.channels[usize::from(place.channel)].queue(place.queue);
         let Some(&(ready, entry)) = queue.entries.front() else {
@@ -138,7 +248,7 @@ impl Cxl {
     }
 
     /// Forwards the first entry of the next port in turn.
-    fn downlink(&mut self, sim: &mut Sim<Event>, node: NodeIndex) {
+    fn downlink(&mut self, sim: &mut impl World, node: NodeIndex) {
         let now = sim.now();
         let egress = &mut self.egress[usize::from(node)];
         if egress.busy || egress.waiting.is_empty() {
@@ -172,10 +282,11 @@ impl Cxl {
     }
 
     /// Processes an arrival at a node. Returns true if its message ends with it.
-    fn arrive(&mut self, sim: &mut Sim<Event>, entry: Entry, at: Ps) -> bool {
+    fn arrive(&mut self, sim: &mut impl World, entry: Entry, at: Ps) -> bool {
         if entry.requests > 0 {
             sim.at_memory(entry.handle, at);
-            let respond = at + self.memory_access + self.config.port;
+            let has = sim.memory_has(entry.to, entry.requests, at, self.memory_access);
+            let respond = has + self.config.port;
             sim.at(respond, Event::Respond(entry.handle, entry.requests));
             return false;
         }
@@ -190,7 +301,7 @@ impl Cxl {
         false
     }
 
-    fn respond(&mut self, sim: &mut Sim<Event>, handle: Handle, lines: u8) {
+    fn respond(&mut self, sim: &mut impl World, handle: Handle, lines: u8) {
         let flow = self.flow(handle);
         let (node, first) = (flow.memory, flow.ready == 0);
         flow.ready += u32::from(lines);
@@ -203,12 +314,11 @@ impl Cxl {
 
     /// Number of data bytes after which the timing of a message alone repeats. It is the packing's
     /// period, or, where credits delay a message, the data of all credits.
-    fn period_bytes(config: &FabricConfig) -> u64 {
-        let own = &config.of::<CxlConfig>();
-        let flit = own.flit.time(config.link);
+    fn period_bytes(own: &CxlConfig, link: BitsPerSecond, propagation: Ps) -> u64 {
+        let flit = own.flit.time(link);
         // A transaction may wait for the flit in progress.
         let flits = flit * (1 + (LINE_SLOTS + 1).div_ceil(own.flit.slots()));
-        let hop = flits + config.propagation * 2 + own.credit_return;
+        let hop = flits + propagation * 2 + own.credit_return;
         let circle = (hop + own.switch + flits).0.max((hop + own.port).0);
         let lines = circle * own.flit.slots() / (flit.0 * LINE_SLOTS) + 2;
         let held = |entries: u32| {
@@ -225,21 +335,8 @@ impl Fabric for Cxl {
     type Parameters = CxlConfig;
 
     fn build(config: &FabricConfig, _seed: u64) -> Cxl {
-        let own = *config.of::<CxlConfig>();
-        let line = || Line::new(own.flit, config.link);
-        let ingress = |_| Ingress::new(&own, line());
-        let egress = |_| Egress::new(&own, line());
-        Cxl {
-            config: own,
-            propagation: config.propagation,
-            memory_access: config.memory_access,
-            ingress: (0..config.nodes).map(ingress).collect(),
-            egress: (0..config.nodes).map(egress).collect(),
-            flows: Vec::new(),
-            period: Cxl::period_bytes(config),
-            lines_asked: 0,
-            lines_delivered: 0,
-        }
+        let times = (config.propagation, config.memory_access);
+        Cxl::network(*config.of::<CxlConfig>(), config.nodes, config.link, times)
     }
 
     fn submit_delay(&self) -> Ps {
@@ -247,42 +344,11 @@ impl Fabric for Cxl {
     }
 
     fn submit(&mut self, sim: &mut Sim<Event>, handle: Handle, message: &Message) {
-        let at = handle as usize;
-        if at >= self.flows.len() {
-            self.flows.resize_with(at + 1, || None);
-        }
-        let flow = Flow::of(message);
-        self.lines_asked += u64::from(flow.missing);
-        let turn = flow.turn(handle, false);
-        self.flows[at] = Some(flow);
-        let channel = self.config.sharing.channel(turn.class);
-        self.ingress[usize::from(message.compute)].push(channel, turn);
-        self.uplink(sim, message.compute);
+        self.take(sim, handle, message);
     }
 
     fn handle(&mut self, sim: &mut Sim<Event>, event: Event) {
-        match event {
-            Event::Uplink(node) => {
-                self.ingress[usize::from(node)].busy = false;
-                self.uplink(sim, node);
-            }
-            Event::Credit(node) => {
-                looked(&mut self.ingress[usize::from(node)].look, sim.now());
-                self.uplink(sim, node);
-            }
-            Event::First(place) => self.wait(sim, place),
-            Event::Left(place, node) => {
-                self.egress[usize::from(node)].busy = false;
-                self.wait(sim, place);
-                self.downlink(sim, node);
-            }
-            Event::Downlink(node) => {
-                looked(&mut self.egress[usize::from(node)].look, sim.now());
-                self.downlink(sim, node);
-            }
-            Event::Respond(handle, lines) => self.respond(sim, handle, lines),
-            Event::Returned => {}
-        }
+        self.on_event(sim, event);
     }
 
     fn period(&self) -> Bytes {
@@ -309,9 +375,8 @@ impl Fabric for Cxl {
         if let Some(port) = self.ingress.iter().position(holds) {
             return Err(Violation(format!("port {port} still holds an entry")));
         }
-        let up: Vec<&Line> = self.ingress.iter().map(|port| &port.line).collect();
-        let down: Vec<&Line> = self.egress.iter().map(|port| &port.line).collect();
-        Ok(stats(&up, &down, ended))
+        let nodes = self.ingress.len() as u16;
+        Ok(stats_of(std::iter::once((self, nodes)), ended))
     }
 }
 
@@ -321,6 +386,18 @@ fn lcm(one: u64, other: u64) -> u64 {
         (divisor, rest) = (rest, divisor % rest);
     }
     one / divisor * other
+}
+
+/// The statistics of the first so many nodes of several networks.
+pub(crate) fn stats_of<'n>(
+    networks: impl Iterator<Item = (&'n Cxl, u16)> + Clone,
+    ended: Ps,
+) -> FabricStats {
+    let up = networks.clone().flat_map(|(of, nodes)| &of.ingress[..usize::from(nodes)]);
+    let down = networks.flat_map(|(of, nodes)| &of.egress[..usize::from(nodes)]);
+    let up: Vec<&Line> = up.map(|port| &port.line).collect();
+    let down: Vec<&Line> = down.map(|port| &port.line).collect();
+    stats(&up, &down, ended)
 }
 
 fn stats(up: &[&Line], down: &[&Line], ended: Ps) -> FabricStats {

@@ -195,7 +195,8 @@ mod tests {
     use ethermem_units::Ps;
 
     fn paths(rack_nodes: u16, spines: u16, nodes: u16) -> Paths {
-        let clos = LeafSpine { rack_nodes, spines, propagation: Ps::ZERO, balancing: None };
+        let (propagation, balancing, link) = (Ps::ZERO, None, None);
+        let clos = LeafSpine { rack_nodes, spines, propagation, balancing, link };
         Paths::new(&clos, nodes)
     }
 

@@ -81,14 +81,19 @@ fn go_on(scenario: &mut Scenario) -> Result<(), OpenError> {
 /// the workload and the run, lack it.
 fn key(name: &str, fabric: &str, keys: &[String]) -> Option<String> {
     let whole = std::iter::once(name.to_owned());
-    let own = std::iter::once(format!("fabric.{fabric}.{name}"));
+    let own = std::iter::once(format!("fabric.{}.{name}", table_of(fabric)));
     let short = TABLES.iter().map(|table| format!("{table}.{name}"));
     whole.chain(short).chain(own).find(|candidate| keys.contains(candidate))
 }
 
+/// The table of a fabric's own keys.
+fn table_of(fabric: &str) -> String {
+    fabric.replace('-', "_")
+}
+
 /// The parameters that may be given, each in its shortest form.
 fn names(keys: &[String], fabric: &str, url: &Url<'_>) -> String {
-    let own = format!("fabric.{fabric}.");
+    let own = format!("fabric.{}.", table_of(fabric));
     let short = |key: &String| {
         let tables = TABLES.iter().filter_map(|table| key.strip_prefix(table)?.strip_prefix('.'));
         let rest = key.strip_prefix(&own).or_else(|| tables.into_iter().next());

@@ -6,6 +6,7 @@ use super::*;
 use crate::fabrics::Framing;
 use crate::fabrics::cxl::{Flit, Queues, Sharing};
 use crate::fabrics::cxl_ethernet::CxlEthernetConfig;
+use crate::fabrics::dfabric::DfabricConfig;
 use crate::fabrics::edm_artifact::Release;
 use crate::fabrics::fastpass::Starts;
 use crate::fabrics::ndp::PullOrder;
@@ -415,6 +416,7 @@ fn parameters_of_every_key() -> AllParameters {
     cxl_ethernet.retry_after = Ps::from_ns(80_000);
     cxl_ethernet.give_up_after = Ps::from_ns(40_000_000);
     (cxl_ethernet.control.line.0, cxl_ethernet.control.initial.0) = (25_000, 25_000);
+    parameters.of_mut::<DfabricConfig>().timeout = Ps::from_ns(4_000_000);
     parameters
 }
 
@@ -429,6 +431,7 @@ fn every_key_is_read() {
             spines: 2,
             propagation: Ps(30_500),
             balancing: Some(Balancing::Spray),
+            link: None,
         }),
         link: BitsPerSecond::from_gbps(25).expect("an Ethernet rate"),
         propagation: Ps(12_500),

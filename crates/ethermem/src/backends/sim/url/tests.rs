@@ -22,6 +22,9 @@ fn memory_is_shared_out_to_the_nodes_unless_it_is_said() {
         ("sim:edm?nodes=8&memory_nodes=1", 1, 64 << 30),
         ("sim:edm?nodes=8&memory_nodes=7", 7, (64 << 30) / 7),
         ("sim:edm?nodes=8&memory_nodes=2&memory_bytes=5", 2, 5),
+        ("sim:dfabric?racks=2&nodes=2", 1, 64 << 30),
+        // The table of a fabric's keys has an underscore where its name has a hyphen.
+        ("sim:tor-rack?uplinks=1&nodes=4", 2, 32 << 30),
     ] {
         let config = sim_of(url);
         assert_eq!((config.memory_nodes, config.memory_bytes), (nodes, bytes), "{url}");
