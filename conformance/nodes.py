@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-KINDS = ("udp", "udp encrypted", "ring", "ring encrypted", "node")
+KINDS = ("udp", "udp cached", "udp encrypted", "ring", "ring encrypted", "node")
 PAGE_BYTES = 4096
 
 
@@ -21,7 +21,8 @@ def free_port() -> int:
 @contextmanager
 def memory_node(command: Path, folder: Path, kind: str, memory: str) -> Iterator[str]:
     """Start a node, and yield the URL of a pool of a kind on it."""
-    scheme, _, sealed = kind.partition(" ")
+    scheme, _, form = kind.partition(" ")
+    sealed, cached = form == "encrypted", form == "cached"
     port = free_port()
     words = [str(command), "node", "--memory", memory, "--page", "4KiB"]
     words += ["--listen", "127.0.0.1:0"]
@@ -42,7 +43,8 @@ def memory_node(command: Path, folder: Path, kind: str, memory: str) -> Iterator
         assert line.startswith("listening on "), log.read_text()
         address = line.removeprefix("listening on ").split(",")[0].split()[0]
         place = f"ring://lo:{port}" if scheme == "ring" else f"{scheme}://{address}"
-        yield f"{place}?key={folder / 'tenant.key'}" if sealed else place
+        parameters = {sealed: f"?key={folder / 'tenant.key'}", cached: "?cache_bytes=16KiB"}
+        yield place + parameters.get(True, "")
         assert process.poll() is None, f"the node ended by itself: {log.read_text()[-1000:]}"
     finally:
         process.kill()

@@ -3,7 +3,7 @@
 use ethermem::{Address, Error, Permissions, Pool, RmwOperation, Segment};
 use proptest::prelude::*;
 
-use crate::{drawn_pool, every_pool, remote_urls};
+use crate::{drawn_pool, every_pool, remote_urls, with};
 
 const RW: Permissions = Permissions::READ_WRITE;
 
@@ -96,7 +96,7 @@ fn atomics_give_the_word_before() {
 fn a_long_operation_is_several_messages_and_one_result() {
     let fabrics = ["local:", "sim:edm?nodes=2&link_gbps=400", "sim:cxl?nodes=2&link_gbps=400"];
     let real = remote_urls().iter().flat_map(|url| {
-        let small = format!("{url}?datagram_bytes=1472");
+        let small = with(url, "datagram_bytes=1472");
         [url.clone(), small]
     });
     for url in fabrics.map(str::to_owned).into_iter().chain(real) {

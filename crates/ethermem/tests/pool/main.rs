@@ -4,6 +4,7 @@
 
 mod access;
 mod bad_input;
+mod cached;
 mod close;
 mod count;
 mod errors;
@@ -37,7 +38,8 @@ use ethermem_udp::{BindError, RingError};
 use ethermem_units::Bytes;
 
 /// URLs of a memory node that serves all tests of this program, from one of its threads. It is
-/// reached over UDP, and over raw Ethernet on the loopback if this process may use it.
+/// reached over UDP, with and without a cache, and over raw Ethernet on the loopback if this
+/// process may use it.
 fn remote_urls() -> &'static [String] {
     static URLS: OnceLock<Vec<String>> = OnceLock::new();
     URLS.get_or_init(|| {
@@ -56,11 +58,20 @@ fn remote_urls() -> &'static [String] {
             started = ethermem_node::start(&options);
         }
         let mut server = started.unwrap().server;
-        urls.push(format!("udp://{}", server.address().unwrap()));
+        let udp = format!("udp://{}", server.address().unwrap());
+        // A cache so small that its lines are evicted all the time.
+        urls.push(format!("{udp}?cache_bytes=4KiB&line_bytes=256"));
+        urls.push(udp);
         let serve = move || server.run(Duration::from_millis(1), &AtomicBool::new(false));
         std::thread::spawn(serve);
         urls
     })
+}
+
+/// A URL with one more parameter.
+fn with(url: &str, parameter: &str) -> String {
+    let joint = if url.contains('?') { '&' } else { '?' };
+    format!("{url}{joint}{parameter}")
 }
 
 /// True if a pool's memory is whole pages of a node, so that a region ends where its last page

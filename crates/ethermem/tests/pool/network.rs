@@ -126,7 +126,7 @@ fn a_process_outlives_its_lease_while_its_pool_is_there() {
 pub(crate) struct Mortal(Driver);
 
 impl Mortal {
-    fn new(node: SocketAddr) -> Mortal {
+    pub(crate) fn new(node: SocketAddr) -> Mortal {
         Mortal::giving_up(node, Duration::from_secs(2))
     }
 

@@ -8,8 +8,8 @@ use rand_xoshiro::SplitMix64;
 use rand_xoshiro::rand_core::{Rng as _, SeedableRng as _};
 
 use super::offload::chase;
-use super::remote_urls;
 use super::ring::RW;
+use super::{remote_urls, with};
 
 /// Operations on each pool with each number of threads; `ETHERMEM_THREAD_OPERATIONS` sets more.
 const OPERATIONS: u64 = 4_000;
@@ -190,7 +190,7 @@ fn nothing_is_lost_between_machine_threads() {
     let simulated = fabrics.iter().map(|fabric| format!("sim:{fabric}?nodes=4"));
     let urls = std::iter::once("local:".to_owned()).chain(simulated);
     // The longest timeout that may be given, because the machine is busy.
-    let remote = remote_urls().iter().map(|url| format!("{url}?timeout_ms=4500"));
+    let remote = remote_urls().iter().map(|url| with(url, "timeout_ms=4500"));
     for url in urls.chain(remote) {
         for threads in [1, 2, 4, 16] {
             storm(&url, threads, told.unwrap_or(OPERATIONS));
