@@ -3,6 +3,7 @@
 
 mod asked;
 mod connect;
+mod listen;
 mod processes;
 mod quicker;
 mod running;
@@ -15,7 +16,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use ethermem_clio::node::Busy;
-use ethermem_clio::transport::{Completed, Event, OperationError};
+use ethermem_clio::transport::{Completed, OperationError};
 use ethermem_pool::{
     Address, Asker, Backend, Direct, End, Ended, Error, Facts, LockWords, Network, Op, OpId,
     Opened, Outcome, ProcessId, Progress, Reply, Segment, Wait, Waited, WaitedId,
@@ -34,8 +35,7 @@ use crate::backends::cached::{self, CacheSettings};
 use crate::open_error::OpenError;
 use crate::scheme::Url;
 
-/// Shortest and longest pause between two tries of a lock; the pause doubles with each try.
-const LOCK_WAIT_MIN: Duration = Duration::from_micros(2);
+/// Longest pause between two tries of a lock; the pause doubles with each try.
 const LOCK_WAIT_MAX: Duration = Duration::from_micros(200);
 /// Longest rest while an operation is in flight: another thread may have taken the response.
 const REST_MAX: Duration = Duration::from_millis(2);
@@ -284,77 +284,6 @@ impl Remote {
         self.asked.insert(asked, Asked::Part(id, touched));
     }
 
-    /// Handles the outcome of a request.
-    fn hear(&mut self, event: Event) {
-        let Event { operation, outcome } = event;
-        let Some(asked) = self.asked.remove(operation) else { return };
-        let (id, touched) = match asked {
-            Asked::Part(id, touched) => (id, touched),
-            Asked::Alive(process) => return self.heard_of(process, &outcome),
-            Asked::End | Asked::Here => return,
-            Asked::Alone(waited) => {
-                self.heard_of(self.alone[waited.place()].process, &outcome);
-                self.alone[waited.place()].outcome = Some(outcome);
-                return self.ended_alone.push(waited);
-            }
-        };
-        let running = self.running[id.place()].as_mut().expect("its request was under way");
-        let (process, lock) = (running.process, running.lock());
-        if matches!(outcome, Err(OperationError::Lost))
-            && let Some(ask) = running.read_again(self.answers, touched)
-        {
-            self.submit(id, process, ask, touched);
-            return self.send();
-        }
-        self.heard_of(process, &outcome);
-        let outcome = match lock {
-            Some(lock) => self.own_lock(lock, outcome),
-            None => outcome,
-        };
-        let running = self.running[id.place()].as_mut().expect("its request was under way");
-        let held = running.take(&self.node, touched, outcome);
-        let open = running.open;
-        if held {
-            let rest = LOCK_WAIT_MIN;
-            let known = self.waiting.iter_mut().find(|waiting| waiting.id == id);
-            let now = Instant::now();
-            match known {
-                Some(ParkedOperation { until, rest: Some(rest), .. }) => {
-                    *rest = (*rest * 2).min(LOCK_WAIT_MAX);
-                    *until = now + *rest;
-                }
-                _ => self.waiting.push(ParkedOperation { id, until: now + rest, rest: Some(rest) }),
-            }
-        } else if open == 0 {
-            self.end(id);
-        }
-    }
-
-    /// Handles the outcome of a lock's try whose earlier try was lost: the caller finds itself
-    /// holding the lock, and would wait for itself. The lost response may have said that a dead
-    /// process had held the lock, so the caller is told that.
-    fn own_lock(
-        &mut self,
-        lock: (Address, u64),
-        outcome: Result<Completed, OperationError>,
-    ) -> Result<Completed, OperationError> {
-        match outcome {
-            Err(OperationError::Lost) => {
-                self.lost_locks.insert(lock);
-            }
-            Ok(_) => {
-                self.lost_locks.remove(&lock);
-            }
-            Err(OperationError::Refused { status: ClioStatus::Held, detail, .. })
-                if detail == lock.1 && self.lost_locks.remove(&lock) =>
-            {
-                return Ok(Completed::OwnerDied);
-            }
-            Err(_) => {}
-        }
-        outcome
-    }
-
     fn end(&mut self, id: OpId) {
         let running = self.running[id.place()].take().expect("it ends once");
         self.open -= 1;
@@ -406,18 +335,6 @@ impl Remote {
         if tried {
             self.send();
         }
-    }
-
-    /// Fails everything in flight, because the socket is broken.
-    fn break_off(&mut self, problem: &str) {
-        self.doubts += 1;
-        for running in self.running.iter_mut().filter_map(Option::take) {
-            let (node, problem) = (self.node.clone(), problem.to_owned());
-            self.ended.push((running.id, Err(Error::Refused { node, problem })));
-            self.open -= 1;
-        }
-        self.asked.clear();
-        self.waiting.retain(|waiting| waiting.rest.is_none());
     }
 
     /// How long the machine thread may rest.
@@ -485,14 +402,8 @@ impl Backend for Remote {
 
     fn progress(&mut self, ended: &mut Ended) -> Progress {
         self.send_gathered();
-        self.turn();
-        while let Some(event) = self.driver.client().poll_event() {
-            self.hear(event);
-        }
+        self.listen();
         self.wake();
-        if let Some(problem) = self.broken.clone() {
-            self.break_off(&problem);
-        }
         self.tell(ended);
         if !ended.operations.is_empty() {
             Progress::Ended
@@ -504,11 +415,12 @@ impl Backend for Remote {
     }
 
     /// Keeps processes alive and retransmits lost requests, whether or not a thread waits. The node
-    /// ends a process whose client is silent.
+    /// ends a process whose client is silent. What is heard counts also when no thread waits: a
+    /// cache in front of this backend asks [`Backend::doubts`] at every hit.
     fn tend(&mut self) {
         self.keep_alive();
         self.send_gathered();
-        self.turn();
+        self.listen();
     }
 
     fn waits(&self) -> Option<(usize, Wait)> {

@@ -3,7 +3,7 @@
 use ethermem_engine::FabricConfig;
 use ethermem_engine::config::Parameters;
 use ethermem_engine::keys::{BUFFER_BYTES, Table, bytes, delay_ns};
-use ethermem_frames::RenoConfig;
+use ethermem_frames::{ConnectionConfig, RenoConfig};
 use ethermem_units::{Bytes, Ps};
 use ethermem_workload::InputError;
 
@@ -23,6 +23,8 @@ pub struct TorRackConfig {
     pub buffer: Bytes,
     /// IP and TCP headers of a packet.
     pub header: Bytes,
+    /// The kind of its connections.
+    pub connections: ConnectionConfig,
     /// The parameters of window, timeout and loss detection.
     pub reno: RenoConfig,
 }
@@ -55,6 +57,7 @@ impl Parameters for TorRackConfig {
             core: delay_ns(table, "core_ns", 0)?,
             buffer: bytes(table, "buffer_bytes", Bytes(262_144), BUFFER_BYTES)?,
             header: bytes(table, "header_bytes", Bytes(40), (0, 128))?,
+            connections: ConnectionConfig::read(table)?,
             reno: RenoConfig::read(table, &reno)?,
         })
     }

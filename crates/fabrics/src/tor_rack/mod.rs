@@ -13,7 +13,9 @@ use ethermem_engine::engine::{Fabric, Handle, Sim, Violation};
 use ethermem_engine::metrics::FabricStats;
 use ethermem_engine::output::Timeline;
 use ethermem_engine::topology::PortKind;
-use ethermem_frames::{Congestion, DropTail, Event, PacketFabric, RenoConfig, Sender, Stream};
+use ethermem_frames::{
+    Congestion, ConnectionConfig, DropTail, Event, PacketFabric, RenoConfig, Sender, Stream,
+};
 use ethermem_units::{Bytes, Ps};
 use ethermem_workload::{Kind, LinkBlocks, Message, NodeIndex};
 
@@ -34,6 +36,10 @@ impl Congestion for NewReno {
 
     fn reno(&self) -> &RenoConfig {
         &self.0.reno
+    }
+
+    fn connections(config: &FabricConfig) -> ConnectionConfig {
+        config.of::<TorRackConfig>().connections
     }
 
     fn header_bytes(config: &FabricConfig) -> Bytes {

@@ -34,7 +34,8 @@ struct Actor {
 enum Flying {
     /// First word, and the expected words, each if the thread owns and knows it.
     Read(Pending<Vec<u8>>, u64, Words),
-    Gather(Pending<Vec<u8>>, Words),
+    /// The words that it reads, and what they hold if the thread knows it.
+    Gather(Pending<Vec<u8>>, Vec<u64>, Words),
     /// The words that it writes.
     Write(Pending<()>, Vec<u64>),
     /// The word, and what it held.
@@ -74,7 +75,7 @@ impl Actor {
                     |&word: &u64| Segment { address: self.region.at(word * WORD), bytes: WORD };
                 let places: Vec<Segment> = words.iter().map(segment).collect();
                 let known = words.iter().map(|&word| self.words[word as usize]).collect();
-                Flying::Gather(self.thread.gather(&places), known)
+                Flying::Gather(self.thread.gather(&places), words, known)
             }
             45..75 => self.write(word, draws),
             75..80 => {
@@ -116,9 +117,31 @@ impl Actor {
         }
         if bumped.wait().is_err() {
             assert!(self.is_lossy, "nothing is lost");
-            self.words[word as usize] = None;
+            self.forget(word);
         }
         None
+    }
+
+    /// A write of a word was done or not. What followed it expected that it was done.
+    fn forget(&mut self, word: u64) {
+        self.words[word as usize] = None;
+        for flying in &mut self.flying {
+            match flying {
+                Flying::Read(_, first, known) => {
+                    let known = word.checked_sub(*first).and_then(|at| known.get_mut(at as usize));
+                    known.into_iter().for_each(|known| *known = None);
+                }
+                Flying::Gather(_, words, known) => {
+                    let same = words.iter().zip(known).filter(|&(&of, _)| of == word);
+                    same.for_each(|(_, known)| *known = None);
+                }
+                Flying::Atomic(_, of, before) if *of == word => *before = None,
+                Flying::Write(..)
+                | Flying::Atomic(..)
+                | Flying::Offload(..)
+                | Flying::Barrier(..) => {}
+            }
+        }
     }
 
     /// Writes a word, or the last bytes of it.
@@ -155,8 +178,8 @@ impl Actor {
                 None => Some(Flying::Read(pending, first, known)),
                 Some(read) => self.compare(read, &known)?,
             },
-            Flying::Gather(mut pending, known) => match pending.poll_result() {
-                None => Some(Flying::Gather(pending, known)),
+            Flying::Gather(mut pending, words, known) => match pending.poll_result() {
+                None => Some(Flying::Gather(pending, words, known)),
                 Some(read) => self.compare(read, &known)?,
             },
             Flying::Write(mut pending, words) => match pending.poll_result() {
@@ -164,7 +187,7 @@ impl Actor {
                 Some(Ok(())) => None,
                 Some(Err(_)) => {
                     prop_assert!(self.is_lossy);
-                    words.iter().for_each(|&word| self.words[word as usize] = None);
+                    words.iter().for_each(|&word| self.forget(word));
                     None
                 }
             },
@@ -177,7 +200,7 @@ impl Actor {
                 }
                 Some(Err(_)) => {
                     prop_assert!(self.is_lossy);
-                    self.words[word as usize] = None;
+                    self.forget(word);
                     None
                 }
             },
@@ -186,7 +209,7 @@ impl Actor {
                 Some(Ok(_)) => None,
                 Some(Err(_)) => {
                     prop_assert!(self.is_lossy);
-                    self.words[word as usize] = None;
+                    self.forget(word);
                     None
                 }
             },
