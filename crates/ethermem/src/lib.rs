@@ -26,7 +26,7 @@ pub use ethermem_offload::{
 pub use ethermem_pool as backend;
 pub use ethermem_pool::{
     ACCESS_BYTES_MAX, Address, Error, Pending, Permissions, ProcessId, Region, Segment, Spawner,
-    Tasks, Thread, Unfinished, Wait,
+    Tasks, Thread, Turn, Unfinished, Wait,
 };
 #[cfg(feature = "sim")]
 pub use ethermem_sim::Kind;

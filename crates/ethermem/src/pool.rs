@@ -2,10 +2,11 @@
 
 use std::fmt;
 use std::future::Future;
+use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
 use ethermem_offload::Offload;
-use ethermem_pool::{Error, Tasks, Thread, Unfinished};
+use ethermem_pool::{Error, Tasks, Thread, Turn, Unfinished};
 #[cfg(feature = "sim")]
 use ethermem_sim::{Kind, workload::LinkBlocks};
 use ethermem_units::Ps;
@@ -160,6 +161,20 @@ impl Pool {
     /// advances here and in waiting, but not between two polls.
     pub fn step(&self) -> bool {
         self.pool.step()
+    }
+
+    /// As [`Pool::step`] without the rest, for a machine thread with an event loop of its own. The
+    /// thread may sleep for as long as [`Turn::Rest`] says, or until [`Pool::responses`] is
+    /// readable.
+    pub fn turn(&self) -> Turn {
+        self.pool.turn()
+    }
+
+    /// The descriptor that becomes readable when a response may have arrived; `None` where no
+    /// memory is on another machine. It is only for waiting: reading from it loses responses.
+    #[must_use]
+    pub fn responses(&self) -> Option<BorrowedFd<'_>> {
+        self.pool.responses()
     }
 
     /// Registers an operation with the memory nodes of this process, replacing one with an equal

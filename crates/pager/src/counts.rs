@@ -13,6 +13,9 @@ pub struct Counts {
     pub read_pages: u64,
     /// Pages prefetched along with them.
     pub prefetched_pages: u64,
+    /// Largest number of reads of a pool under way at once.
+    #[serde(default)]
+    pub overlap_most: u64,
     /// Pages taken out of programs.
     pub taken_pages: u64,
     /// Time the pager spent taking pages out, including the agents' time, in nanoseconds.

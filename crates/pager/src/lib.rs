@@ -33,6 +33,7 @@ mod profile;
 pub mod protocol;
 mod ranges;
 mod record;
+mod requests;
 mod run;
 mod standby;
 mod store;

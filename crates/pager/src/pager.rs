@@ -23,6 +23,7 @@ use crate::peer::Peer;
 use crate::process::Process;
 use crate::protocol::{BATCH_PAGES, FORKED, INJECTED, PAGE_BYTES, STARTED};
 use crate::record::Recorder;
+use crate::requests::Requests;
 use crate::run::BY_ITSELF_MAX;
 use crate::standby::Standby;
 use crate::store::Store;
@@ -86,6 +87,7 @@ pub(crate) struct Pager<'r> {
     /// Programs that ran without being served, with the reason.
     pub(crate) by_itself: Vec<String>,
     awaited: BinaryHeap<Reverse<Awaited>>,
+    pub(crate) requests: Requests,
     /// Faults that the kernel did not yet allow to be served: process, page, write.
     again: Vec<(usize, u64, bool)>,
     events: Vec<Event>,
@@ -111,6 +113,7 @@ impl<'r> Pager<'r> {
             counts: Counts::default(),
             by_itself: Vec::new(),
             awaited: BinaryHeap::new(),
+            requests: Requests::default(),
             again: Vec::new(),
             events: Vec::new(),
             content: vec![0; MOST_PAGES * PAGE_BYTES],
@@ -256,6 +259,9 @@ impl<'r> Pager<'r> {
             self.awaited.push(on_its_way(due, page, 1, false));
             return Ok(());
         }
+        if self.requests.wait_for(id, page, write) {
+            return Ok(());
+        }
         let pages = self.window(id, page);
         self.record(now, id, thread, page, pages);
         match self.setup.link.due(now, pages - 1) {
@@ -282,7 +288,7 @@ impl<'r> Pager<'r> {
         awaited.filter(comes).map(|it| it.due).min()
     }
 
-    fn state(&self, id: usize, page: u64) -> State {
+    pub(crate) fn state(&self, id: usize, page: u64) -> State {
         self.processes.get(&id).map_or(State::Unknown, |process| process.table.get(page).state)
     }
 
@@ -333,9 +339,19 @@ impl<'r> Pager<'r> {
         }
     }
 
-    /// Puts pages at their addresses in the program, and resumes the threads that wait.
-    fn put(&mut self, id: usize, page: u64, pages: usize, write: bool) -> Result<(), String> {
+    /// Puts pages at their addresses in the program, and resumes the threads that wait. Pages of a
+    /// store behind a network are asked for, and put when they come.
+    pub(crate) fn put(
+        &mut self,
+        id: usize,
+        page: u64,
+        pages: usize,
+        write: bool,
+    ) -> Result<(), String> {
         if self.challenge(id, page, write)? {
+            return Ok(());
+        }
+        if self.state(id, page) == State::Stored && self.ask(id, page, pages, write) {
             return Ok(());
         }
         let there = self.in_place(id, page, pages).map(|(faults, content)| {
@@ -445,6 +461,29 @@ impl<'r> Pager<'r> {
         Ok(entries.iter().all(|entry| !entry.is_kept()))
     }
 
+    /// Copies pages to the program's memory, and returns the number put before any error.
+    pub(crate) fn copy(
+        &mut self,
+        id: usize,
+        page: u64,
+        content: &[u8],
+    ) -> (usize, nix::Result<()>) {
+        let Some(process) = self.processes.get(&id) else { return (0, Err(Errno::ESRCH)) };
+        let (bytes, result) = process.faults.copy(page, content);
+        let put = bytes / PAGE_BYTES;
+        for place in 0..put {
+            self.arrived(id, page + (place * PAGE_BYTES) as u64);
+        }
+        (put, result)
+    }
+
+    /// Lets threads that wait for a page retry.
+    pub(crate) fn wake(&self, id: usize, page: u64) {
+        if let Some(process) = self.processes.get(&id) {
+            let _ = process.faults.wake(page);
+        }
+    }
+
     /// Records that a page is in the program's memory again.
     fn arrived(&mut self, id: usize, page: u64) {
         let Some(process) = self.processes.get_mut(&id) else { return };
@@ -467,6 +506,7 @@ impl<'r> Pager<'r> {
 
     /// Retries what the kernel did not allow while an event was unread.
     pub(crate) fn retry(&mut self) -> Result<(), String> {
+        self.bring_held()?;
         let again = std::mem::take(&mut self.again);
         for (id, page, write) in again {
             let has_order = self.processes.get(&id).is_some_and(|it| it.ordered.is_some());
@@ -482,7 +522,7 @@ impl<'r> Pager<'r> {
     /// True if faults wait that the kernel did not allow to be served, or children that could not
     /// be settled.
     pub(crate) fn has_retries(&self) -> bool {
-        !self.again.is_empty() || !self.waiting.is_empty()
+        !self.again.is_empty() || !self.waiting.is_empty() || self.requests.has_held()
     }
 
     /// Time at which the next page in flight is due.
@@ -517,6 +557,7 @@ impl<'r> Pager<'r> {
     /// Drops the pages in flight of an address space.
     pub(crate) fn await_no_more(&mut self, id: usize) {
         self.awaited.retain(|Reverse(awaited)| awaited.process != id);
+        self.requests.forget(id);
     }
 
     /// Time of `now` since the start of the run.

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use ethermem::Pool;
 use nix::errno::Errno;
 use nix::libc;
+use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
 use nix::sys::signal::{SigSet, SigmaskHow, Signal, sigprocmask};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
@@ -72,13 +73,17 @@ pub const BY_ITSELF_MAX: usize = 100;
 
 const LISTENER: u64 = 0;
 const SIGNALS: u64 = 1;
-const FIRST: u64 = 2;
+/// Token of the descriptor that is readable when the store may have an answer.
+const STORE: u64 = 2;
+const FIRST: u64 = 3;
 /// First epoll token of connections that have not completed their announcement.
 const CONNECTIONS: u64 = 1 << 62;
 /// First epoll token of descriptors that report executions.
 const EXECUTIONS: u64 = 1 << 63;
 /// If a deadline is closer than this, the pager only polls the clock.
 const SPIN: Duration = Duration::from_micros(3);
+/// Shorter sleeps take longer than they last.
+const SLEEP_MIN: Duration = Duration::from_micros(20);
 const BYTES_PER_SECOND: u64 = 4_000_000_000;
 const TICK: Duration = Duration::from_millis(1);
 /// Strangers' connections refused in a tick, a tenth of a processor's time. Further ones wait: the
@@ -155,6 +160,9 @@ fn run_blocked(
     let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC).map_err(system("epoll"))?;
     epoll.add(&door, EpollEvent::new(EpollFlags::EPOLLIN, LISTENER)).map_err(system("epoll"))?;
     epoll.add(&signals, EpollEvent::new(EpollFlags::EPOLLIN, SIGNALS)).map_err(system("epoll"))?;
+    if let Some(store) = setup.store.descriptor() {
+        epoll.add(store, EpollEvent::new(EpollFlags::EPOLLIN, STORE)).map_err(system("epoll"))?;
+    }
     let pager = Pager::new(setup, u64::from_ne_bytes(seed));
     let (launched, followed) = start(command, door.name(), before)?;
     let news = followed_by(launched.keeper.first.number(), followed);
@@ -169,6 +177,7 @@ fn run_blocked(
         next_executions: EXECUTIONS,
         status: None,
         next_tick: Instant::now(),
+        rest: None,
         strangers: 0,
         half_a_reading: half_a_reading(),
     };
@@ -198,6 +207,9 @@ struct Running<'r> {
     next_executions: u64,
     status: Option<ExitStatus>,
     next_tick: Instant,
+    /// How long the store has nothing, unless its descriptor is readable; `None` if nothing was
+    /// asked.
+    rest: Option<Duration>,
     /// Strangers refused since the last tick; at [`STRANGERS_A_TICK`] the door is not polled.
     strangers: u32,
     /// Half the time of reading the clock.
@@ -218,12 +230,8 @@ impl Running<'_> {
             if self.tick_between()? {
                 break;
             }
-            let timeout = self.timeout();
-            let count = match self.epoll.wait(&mut ready, timeout) {
-                Ok(count) => count,
-                Err(Errno::EINTR) => 0,
-                Err(error) => return Err(system("epoll")(error)),
-            };
+            let count = self.wait(&mut ready)?;
+            let mut is_answered = false;
             for event in &ready[..count] {
                 match event.data() {
                     LISTENER => self.meet()?,
@@ -232,11 +240,14 @@ impl Running<'_> {
                         self.execution(token, event.events())?;
                     }
                     token if token >= CONNECTIONS => self.converse(token - CONNECTIONS)?,
-                    token if token % 2 == 0 => self.tell(token)?,
+                    STORE => is_answered = true,
+                    token if (token - FIRST).is_multiple_of(2) => self.tell(token)?,
                     token => self.hear(((token - FIRST) / 2) as usize)?,
                 }
             }
             self.pager.retry().map_err(Error::Lost)?;
+            let is_asked = is_answered || self.pager.setup.store.is_under_way();
+            self.rest = if is_asked { self.pager.receive().map_err(Error::Lost)? } else { None };
             for child in self.pager.admit() {
                 self.watch_agent(child)?;
             }
@@ -279,14 +290,36 @@ impl Running<'_> {
         Ok(())
     }
 
-    /// How long to wait for the next event.
-    fn timeout(&self) -> EpollTimeout {
-        if self.pager.has_retries() || self.pager.next_due().is_some() {
-            return EpollTimeout::ZERO;
+    /// Waits for events.
+    fn wait(&self, ready: &mut [EpollEvent]) -> Result<usize, Error> {
+        let most = self.most();
+        let timeout = if most >= TICK {
+            EpollTimeout::try_from(most.as_millis()).unwrap_or(EpollTimeout::ZERO)
+        } else {
+            if most >= SLEEP_MIN {
+                // A shorter time than epoll has.
+                let _ = ppoll(
+                    &mut [PollFd::new(self.epoll.0.as_fd(), PollFlags::POLLIN)],
+                    Some(most.into()),
+                    None,
+                );
+            }
+            EpollTimeout::ZERO
+        };
+        match self.epoll.wait(ready, timeout) {
+            Ok(count) => Ok(count),
+            Err(Errno::EINTR) => Ok(0),
+            Err(error) => Err(system("epoll")(error)),
         }
-        let left = self.next_tick.saturating_duration_since(Instant::now());
-        let left = left.max(TICK).as_millis();
-        EpollTimeout::try_from(left).unwrap_or(EpollTimeout::ZERO)
+    }
+
+    /// How long to wait for the next event at most.
+    fn most(&self) -> Duration {
+        if self.pager.has_retries() || self.pager.next_due().is_some() {
+            return Duration::ZERO;
+        }
+        let left = self.next_tick.saturating_duration_since(Instant::now()).max(TICK);
+        self.rest.map_or(left, |rest| rest.min(left))
     }
 
     /// Reads how much memory is local, and sets the time of the next reading: before a program that

@@ -1,5 +1,8 @@
 //! Storage for pages that are not in local memory.
 
+use std::os::fd::BorrowedFd;
+use std::time::Duration;
+
 use crate::protocol::PAGE_BYTES;
 
 /// Number of pages by which a backing grows.
@@ -17,11 +20,33 @@ pub(crate) trait Backing {
     fn view(&self, _slots: &[u32]) -> Option<&[u8]> {
         None
     }
-    /// Called periodically: completes pending work, and keeps the backing's lease alive.
+    /// Begins to load pages, where that takes a network's time. Otherwise they are for
+    /// [`Backing::load`].
+    fn ask(&mut self, _slots: &[u32]) -> Option<Ticket> {
+        None
+    }
+    /// Does what can be done without waiting. Appends what has come, and returns how long nothing
+    /// will come unless [`Backing::descriptor`] is readable; `None` if nothing was asked.
+    fn turn(&mut self, _come: &mut Vec<(Ticket, Vec<u8>)>) -> Result<Option<Duration>, String> {
+        Ok(None)
+    }
+    /// True if something was asked for that has not come, or was not saved yet.
+    fn is_under_way(&self) -> bool {
+        false
+    }
+    /// The descriptor that becomes readable when pages may have come.
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
+    /// Called periodically: keeps the backing's lease alive.
     fn tick(&mut self) -> Result<(), String> {
         Ok(())
     }
 }
+
+/// Identifies pages that were asked for; no two are equal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Ticket(pub(crate) u64);
 
 /// Memory of this process.
 #[derive(Debug, Default)]
@@ -70,12 +95,21 @@ impl Backing for InProcess {
 pub(crate) struct Store {
     backing: Box<dyn Backing>,
     users: Vec<u32>,
+    /// Number of times that each slot was written, so that what was asked for before is known.
+    writes: Vec<u32>,
     free: Vec<u32>,
+}
+
+/// The content of a slot at one time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Edition {
+    pub(crate) slot: u32,
+    write: u32,
 }
 
 impl Store {
     pub(crate) fn new(backing: Box<dyn Backing>) -> Store {
-        Store { backing, users: Vec::new(), free: Vec::new() }
+        Store { backing, users: Vec::new(), writes: Vec::new(), free: Vec::new() }
     }
 
     /// Stores a page at `slot` if that has no other user, else at a new slot, and returns the slot.
@@ -88,8 +122,35 @@ impl Store {
             }
             None => self.allocate()?,
         };
+        self.writes[slot as usize] = self.writes[slot as usize].wrapping_add(1);
         self.backing.save(slot, page)?;
         Ok(slot)
+    }
+
+    /// What the slot holds now.
+    pub(crate) fn edition(&self, slot: u32) -> Edition {
+        Edition { slot, write: self.writes[slot as usize] }
+    }
+
+    /// Begins to load pages, where that takes a network's time.
+    pub(crate) fn ask(&mut self, slots: &[u32]) -> Option<Ticket> {
+        self.backing.ask(slots)
+    }
+
+    /// As [`Backing::turn`].
+    pub(crate) fn turn(
+        &mut self,
+        come: &mut Vec<(Ticket, Vec<u8>)>,
+    ) -> Result<Option<Duration>, String> {
+        self.backing.turn(come)
+    }
+
+    pub(crate) fn is_under_way(&self) -> bool {
+        self.backing.is_under_way()
+    }
+
+    pub(crate) fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        self.backing.descriptor()
     }
 
     pub(crate) fn load(&mut self, slots: &[u32], to: &mut [u8]) -> Result<(), String> {
@@ -128,6 +189,7 @@ impl Store {
             self.backing.grow()?;
             let first = u32::try_from(self.users.len()).map_err(|_| "the store is full")?;
             self.users.resize(self.users.len() + CHUNK_PAGES, 0);
+            self.writes.resize(self.users.len(), 0);
             self.free.extend((first..first + CHUNK_PAGES as u32).rev());
         }
         let slot = self.free.pop().ok_or("the store is full")?;

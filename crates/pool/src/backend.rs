@@ -1,6 +1,7 @@
 //! The interface of a backend: it carries out operations and reports when they complete.
 
 use std::any::Any;
+use std::os::fd::BorrowedFd;
 use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::sync::Arc;
 use std::time::Duration;
@@ -105,6 +106,11 @@ pub trait Network: Send + Sync + UnwindSafe + RefUnwindSafe {
 
     /// Sleeps until a response may have arrived, or for at most `most`.
     fn sleep(&self, most: Duration);
+
+    /// The descriptor that becomes readable when a response may have arrived, if there is one.
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
 }
 
 /// An opened backend, and what the pool must know of it.

@@ -32,7 +32,7 @@ pub use operation::{
     ACCESS_BYTES_MAX, Asker, Op, OpId, Outcome, PAGE_BYTES, Reply, Segment, Segments,
 };
 pub use pending::Pending;
-pub use pool::Pool;
+pub use pool::{Pool, Turn};
 pub use tasks::{Spawner, Tasks};
 pub use thread::{Region, Thread};
 pub use wait::Unfinished;

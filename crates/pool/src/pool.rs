@@ -3,6 +3,7 @@
 use std::fmt;
 use std::future::Future;
 use std::io;
+use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -29,6 +30,17 @@ const CLOSE_WAIT: Duration = Duration::from_secs(2);
 pub struct Pool {
     shared: Shared,
     facts: Arc<Facts>,
+}
+
+/// What [`Pool::turn`] found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Turn {
+    /// Operations have completed.
+    Ended,
+    /// None completes before this much time has passed, unless a response arrives.
+    Rest(Duration),
+    /// Nothing is in flight.
+    Idle,
 }
 
 impl Pool {
@@ -115,6 +127,27 @@ impl Pool {
             self.shared.rest(rest);
         }
         !matches!(step, Step::Idle { .. })
+    }
+
+    /// As [`Pool::step`] without the rest, for a machine thread that waits for other things too.
+    /// It may sleep for as long as [`Turn::Rest`] says, or until [`Pool::responses`] is readable.
+    pub fn turn(&self) -> Turn {
+        if self.shared.check().is_err() {
+            return Turn::Idle;
+        }
+        self.shared.know();
+        match self.shared.step() {
+            Step::Ended => Turn::Ended,
+            Step::Rest(rest) => Turn::Rest(rest),
+            Step::Idle { .. } => Turn::Idle,
+        }
+    }
+
+    /// The descriptor that becomes readable when a response may have arrived; `None` where no
+    /// memory is on another machine.
+    #[must_use]
+    pub fn responses(&self) -> Option<BorrowedFd<'_>> {
+        self.facts.network.as_ref().and_then(|network| network.descriptor())
     }
 
     /// Registers an offload with the memory nodes of this process, replacing one with an equal

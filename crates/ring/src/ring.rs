@@ -235,6 +235,12 @@ impl Waiter {
         self.wait_for(&mut [self.fd(), PollFd::new(other.as_fd(), PollFlags::POLLIN)], most);
     }
 
+    /// The descriptor that becomes readable when a frame arrives.
+    #[must_use]
+    pub fn descriptor(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+
     fn fd(&self) -> PollFd<'_> {
         PollFd::new(self.0.as_fd(), PollFlags::POLLIN)
     }

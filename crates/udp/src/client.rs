@@ -2,6 +2,7 @@
 
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -380,6 +381,15 @@ impl Sleeper {
         match &self.0 {
             Waiter::Udp(socket) => socket::wait(socket, most),
             Waiter::Ring(ring) => ring.wait(most),
+        }
+    }
+
+    /// The descriptor that becomes readable when a response arrives.
+    #[must_use]
+    pub fn descriptor(&self) -> BorrowedFd<'_> {
+        match &self.0 {
+            Waiter::Udp(socket) => socket.as_fd(),
+            Waiter::Ring(ring) => ring.descriptor(),
         }
     }
 }

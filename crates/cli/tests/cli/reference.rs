@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
+use crate::node::Running;
 use crate::support::{call, root};
 
 fn flags(text: &str) -> BTreeSet<String> {
@@ -85,6 +86,9 @@ fn every_figure_is_in_the_guide() {
     }
 }
 
+/// The memory node of the guides.
+const NODE: &str = "127.0.0.1:7400";
+
 /// The commands of the guides run in the repository, as a reader would run them.
 #[test]
 fn the_commands_of_the_guides_run() {
@@ -107,6 +111,7 @@ fn the_commands_of_the_guides_run() {
             fs::copy(entry.path(), folder.path().join(name).join(entry.file_name())).unwrap();
         }
     }
+    let node = Running::start(&["--memory", "64MiB"]);
     let mut ran = 0;
     for guide in [
         "getting-started",
@@ -122,7 +127,11 @@ fn the_commands_of_the_guides_run() {
             match language {
                 "toml" => fs::write(folder.path().join("rack.toml"), code).unwrap(),
                 "csv" => fs::write(folder.path().join("trace.csv"), code).unwrap(),
-                "sh" => ran += run(folder.path(), &code.replace("\\\n", " ")),
+                "sh" => {
+                    // The guides' node, which one of them starts.
+                    let code = code.replace("\\\n", " ").replace(NODE, node.address());
+                    ran += run(folder.path(), &code);
+                }
                 _ => {}
             }
         }

@@ -12,6 +12,7 @@ mod waited;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -481,6 +482,10 @@ impl Network for Socket {
 
     fn sleep(&self, most: Duration) {
         self.sleeper.sleep(most);
+    }
+
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.sleeper.descriptor())
     }
 }
 
