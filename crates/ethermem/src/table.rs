@@ -128,7 +128,8 @@ const LINE_BYTES: Parameter = Parameter {
     name: "line_bytes",
     values: Values::Size { least: 64, most: 4096 },
     unless_said: Unless::Number(64),
-    about: "what a miss of the cache fetches; at most a quarter of `cache_bytes`, which must be given",
+    about: "what a miss of the cache fetches; at most a quarter of `cache_bytes`, which must be \
+            given",
 };
 
 const DATAGRAM: Parameter = Parameter {

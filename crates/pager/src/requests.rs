@@ -112,8 +112,7 @@ impl Pager<'_> {
     /// Puts what has come before, where the kernel allows it by now.
     pub(crate) fn bring_held(&mut self) -> Result<(), String> {
         for (run, content) in std::mem::take(&mut self.requests.held) {
-            let has_order =
-                self.processes.get(&run.process).is_some_and(|it| it.ordered.is_some());
+            let has_order = self.processes.get(&run.process).is_some_and(|it| it.ordered.is_some());
             if has_order {
                 self.requests.held.push((run, content));
             } else {

@@ -1,9 +1,9 @@
 //! Programs whose pages are at a memory node behind a network: faults of several threads overlap,
 //! and no byte changes where datagrams come late, out of order or not at all.
 
-mod support;
 #[path = "support/relay.rs"]
 mod relay;
+mod support;
 
 use std::net::SocketAddr;
 use std::sync::atomic::AtomicBool;

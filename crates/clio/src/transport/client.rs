@@ -93,7 +93,7 @@ impl Client {
             clock: NodeClock::default(),
             path: PathSearch::new(config.datagram_bytes_base, config.datagram_bytes_max),
             trips: RoundTrips::new(config.retry_after_min, config.retry_after_max),
-            congestion: CongestionWindow::new(
+            congestion: CongestionWindow::of_any_path(
                 WINDOW_INITIAL,
                 config.window_max,
                 config.queueing_target,

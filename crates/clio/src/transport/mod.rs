@@ -13,6 +13,7 @@ mod node_clock;
 mod operation;
 mod operations;
 mod path;
+mod queueing;
 mod round_trips;
 mod window;
 

@@ -2,6 +2,8 @@
 
 use ethermem_units::{Bytes, Ns};
 
+use super::queueing::{Queueing, Verdict};
+
 /// One request in the unit of the congestion window, which may be below one request.
 const ONE: u64 = 1 << 20;
 /// The smallest window: one request in 64 round trips.
@@ -9,6 +11,8 @@ const LEAST: u64 = ONE / 64;
 /// A cut leaves at least one part in this number of the window: at most half is lost. There is at
 /// most one cut per round trip.
 const LEAST_KEPT: u64 = 2;
+/// A loss that does not mean congestion costs one part in this number of the window.
+const LOSS_COSTS: u64 = 16;
 /// If all round trips with less than one request in flight were too long for this time, the path
 /// has become longer: no queue of this client explains it.
 const LONGER_AFTER: Ns = Ns(2_000_000_000);
@@ -29,6 +33,8 @@ pub struct CongestionWindow {
     under_way: u64,
     /// With a window below one request: the earliest time of the next request.
     next: Ns,
+    /// Set where a path's delays may vary without a queue.
+    queueing: Option<Queueing>,
 }
 
 impl CongestionWindow {
@@ -45,7 +51,17 @@ impl CongestionWindow {
             cut: None,
             under_way: 0,
             next: Ns::ZERO,
+            queueing: None,
         }
+    }
+
+    /// As [`CongestionWindow::new`], for a path of any kind: its delays may vary and it may lose
+    /// datagrams although no queue stands. Only a delay that all round trips of a round have counts
+    /// as a queue, and a loss without a queue costs little.
+    #[must_use]
+    pub fn of_any_path(requests: u32, requests_max: u32, target: Ns) -> CongestionWindow {
+        let queueing = Some(Queueing::new());
+        CongestionWindow { queueing, ..CongestionWindow::new(requests, requests_max, target) }
     }
 
     /// True if a request may be sent.
@@ -94,15 +110,28 @@ impl CongestionWindow {
         } else if self.is_longer(now, most) {
             return;
         }
-        if time <= target {
+        let (is_short, time, excess) = match &mut self.queueing {
+            None => (time <= target, time, time.saturating_sub(target)),
+            Some(queueing) => {
+                let path = (self.shortest, self.target);
+                match queueing.took(now, time, path, self.requests < ONE) {
+                    Verdict::Queue { standing, excess } => (false, standing, excess),
+                    Verdict::Free => (true, time, Ns::ZERO),
+                    // Until the round ends, the last one counts.
+                    Verdict::None if queueing.has_queue() && time > target => return,
+                    Verdict::None => (true, time, Ns::ZERO),
+                }
+            }
+        };
+        if is_short {
             if self.requests == self.requests_max {
                 return;
             }
             let more = ONE * ONE / self.requests.max(ONE);
             self.requests = (self.requests + more).min(self.requests_max);
         } else if self.may_cut(now, time) {
-            let over = u128::from(time.0 - target.0);
-            let less = u128::from(self.requests) * over / u128::from(time.0) * 4 / 5;
+            let less =
+                u128::from(self.requests) * u128::from(excess.0) / u128::from(time.0) * 4 / 5;
             self.keep(now, self.requests - less as u64);
         }
     }
@@ -122,8 +151,10 @@ impl CongestionWindow {
 
     /// Records that a request was probably lost.
     pub fn lost(&mut self, now: Ns, round_trip: Ns) {
+        let is_congestion = self.queueing.as_mut().is_none_or(Queueing::lost);
         if self.may_cut(now, round_trip) {
-            self.keep(now, 0);
+            let kept = if is_congestion { 0 } else { self.requests - self.requests / LOSS_COSTS };
+            self.keep(now, kept);
         }
     }
 
@@ -178,6 +209,8 @@ impl IncastWindow {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use super::*;
 
     fn window() -> CongestionWindow {
@@ -251,6 +284,153 @@ mod tests {
         assert_eq!(window.milli_requests(), 51_200, "a quarter of it is too long");
         window.took_between(Ns(2 << 40), Ns(0), Ns(4_000));
         assert_eq!(window.shortest, Ns(4_000));
+    }
+
+    /// Clients with a window each in front of one server, which serves requests one by one. The
+    /// way there and back takes `base` and up to `jitter` more, and loses one request in `lost`.
+    struct Bottleneck {
+        windows: Vec<CongestionWindow>,
+        base: u64,
+        jitter: u64,
+        service: u64,
+        lost_one_in: Option<u64>,
+        draws: u64,
+        /// Requests by the time of their end: client, when it was sent, and whether it is lost.
+        under_way: BTreeMap<(u64, u64), (usize, u64, bool)>,
+        free: u64,
+        now: u64,
+        done: Vec<u64>,
+        /// Sum and number of delays in the server's queue.
+        queued: (u64, u64),
+    }
+
+    impl Bottleneck {
+        fn new(clients: usize, most: u32, base: u64, service: u64) -> Bottleneck {
+            let window = CongestionWindow::of_any_path(10.min(most), most, Ns(200_000));
+            Bottleneck {
+                windows: vec![window; clients],
+                base,
+                jitter: 0,
+                service,
+                lost_one_in: None,
+                draws: 7,
+                under_way: BTreeMap::new(),
+                free: 0,
+                now: 0,
+                done: vec![0; clients],
+                queued: (0, 0),
+            }
+        }
+
+        fn draw(&mut self, below: u64) -> u64 {
+            self.draws = self.draws.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            (self.draws >> 33) % below.max(1)
+        }
+
+        fn send(&mut self, client: usize, now: u64) {
+            while self.windows[client].has_room(Ns(now)) {
+                self.windows[client].sent(Ns(now), Ns(self.base));
+                let there = now + self.base / 2 + self.draw(self.jitter / 2 + 1);
+                let is_lost = self.lost_one_in.is_some_and(|one| self.draw(one) == 0);
+                let end = if is_lost {
+                    now + 3 * (self.base + self.jitter)
+                } else {
+                    let from = self.free.max(there);
+                    self.free = from + self.service;
+                    self.queued = (self.queued.0 + from - there, self.queued.1 + 1);
+                    self.free + self.base / 2 + self.draw(self.jitter / 2 + 1)
+                };
+                let number = self.draws;
+                self.under_way.insert((end, number), (client, now, is_lost));
+            }
+        }
+
+        /// Runs for a time.
+        fn run(&mut self, span: u64) {
+            let (mut now, mut kick) = (self.now, self.now);
+            let until = now + span;
+            while now < until {
+                for client in 0..self.windows.len() {
+                    self.send(client, now);
+                }
+                // A client that is paced has nothing in flight, and is looked at by time.
+                kick = (kick + self.base / 4).max(now + self.base / 16);
+                let next = self.under_way.first_key_value().map_or(kick, |(&(end, _), _)| end);
+                now = next.min(kick);
+                while let Some(entry) = self.under_way.first_entry().filter(|it| it.key().0 <= now)
+                {
+                    let ((end, _), (client, sent, is_lost)) = entry.remove_entry();
+                    let window = &mut self.windows[client];
+                    window.ended();
+                    if is_lost {
+                        window.lost(Ns(end), Ns(self.base));
+                    } else {
+                        window.took(Ns(end), Ns(end - sent));
+                        self.done[client] += 1;
+                    }
+                    self.send(client, end);
+                }
+            }
+            self.now = now;
+        }
+
+        fn done(&self) -> u64 {
+            self.done.iter().sum()
+        }
+    }
+
+    const MS: u64 = 1_000_000;
+
+    /// Delays that vary by up to ten times the shortest, and losses on top, leave at least half of
+    /// what a fixed window gives.
+    #[test]
+    fn delays_that_vary_and_losses_without_a_queue_do_not_close_the_window() {
+        for jitter in [0, MS / 5, MS / 2, 2 * MS, 4 * MS] {
+            for lost_one_in in [None, Some(1000), Some(100), Some(20), Some(5)] {
+                let mut path = Bottleneck::new(1, 16, 400_000, 1_000);
+                (path.jitter, path.lost_one_in) = (jitter, lost_one_in);
+                path.run(4_000 * MS);
+                let mut fixed = Bottleneck::new(1, 16, 400_000, 1_000);
+                (fixed.jitter, fixed.lost_one_in) = (jitter, lost_one_in);
+                fixed.windows[0] = CongestionWindow::new(16, 16, Ns(1 << 60));
+                // A loss does not cut it.
+                fixed.windows[0].cut = Some(Ns(1 << 60));
+                fixed.run(4_000 * MS);
+                let share = path.done() as f64 / fixed.done() as f64;
+                assert!(share >= 0.45, "{jitter} ns, one in {lost_one_in:?}: {share}");
+            }
+        }
+    }
+
+    /// Mean delay in the server's queue in ns, Jain's index of the clients, and the share of the
+    /// server that they use, after two seconds and for four.
+    fn shared(windows: Vec<CongestionWindow>) -> (u64, f64, f64) {
+        let (service, clients) = (10_000, windows.len());
+        let mut path = Bottleneck::new(clients, 1, 50_000, service);
+        path.windows = windows;
+        path.run(2_000 * MS);
+        let (queued, before) = (path.queued, path.done.clone());
+        path.run(4_000 * MS);
+        let mean = (path.queued.0 - queued.0) / (path.queued.1 - queued.1);
+        let done = path.done.iter().zip(&before).map(|(now, then)| (now - then) as f64);
+        let (sum, squares) = done.fold((0.0, 0.0), |(sum, all), x| (sum + x, all + x * x));
+        let jain = sum * sum / (squares * clients as f64);
+        (mean, jain, sum * service as f64 / (4_000 * MS) as f64)
+    }
+
+    /// The queue that clients make themselves is about that of the published rule, whatever their
+    /// number: a client does not take the others' queue for its path.
+    #[test]
+    fn clients_of_one_server_do_not_take_each_others_queue_for_the_path() {
+        for clients in [1, 2, 8, 64] {
+            let target = Ns(200_000);
+            let (plain, _, _) = shared(vec![CongestionWindow::new(10, 256, target); clients]);
+            let (queue, jain, used) =
+                shared(vec![CongestionWindow::of_any_path(10, 256, target); clients]);
+            assert!(queue < plain * 2, "{clients} clients: {queue} ns queued, {plain} by delay");
+            assert!(used > 0.95, "{clients} clients use {used}");
+            assert!(jain > 0.6, "{clients} clients: {jain}");
+        }
     }
 
     #[test]

@@ -40,9 +40,10 @@ fn carry(near: &UdpSocket, far: &UdpSocket, path: Path) -> ! {
     let mut under_way = BinaryHeap::new();
     let (mut client, mut buffer, mut number) = (None, vec![0; 65_536], 0_u64);
     loop {
-        let rest = under_way.peek().map_or(Duration::from_millis(10), |next: &Reverse<Datagram>| {
-            next.0.due.saturating_duration_since(Instant::now())
-        });
+        let rest =
+            under_way.peek().map_or(Duration::from_millis(10), |next: &Reverse<Datagram>| {
+                next.0.due.saturating_duration_since(Instant::now())
+            });
         let mut ends = [near, far].map(|end| PollFd::new(end.as_fd(), PollFlags::POLLIN));
         let _ = ppoll(&mut ends, Some(rest.into()), None);
         for (from, to_node) in [(near, true), (far, false)] {

@@ -30,8 +30,8 @@ pub(super) struct Pass {
 /// The cached lines that an operation uses.
 enum Scope {
     Lines(SmallVec<[Lines; 1]>),
-    /// Lines of a region that was freed: no access finds them any more, but writes of them may be in
-    /// flight.
+    /// Lines of a region that was freed: no access finds them any more, but writes of them may be
+    /// in flight.
     Freed(Lines),
     All,
 }
