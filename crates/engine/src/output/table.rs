@@ -2,7 +2,7 @@ use std::collections::BTreeSet;
 
 use comfy_table::{Cell, CellAlignment, ContentArrangement, LineStyle, Table, presets};
 
-use crate::metrics::{FrameStats, KindStats, RunResult};
+use crate::metrics::{FrameStats, KindStats, ProgramStats, RunResult};
 
 /// The style of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -147,6 +147,9 @@ pub fn runs_table(runs: &[RunResult], style: TableStyle) -> String {
             let (lost, started) = (run.messages_lost, run.messages_started);
             text.push_str(&format!("{}: {lost} of {started} messages lost\n", run.label));
         }
+        if let Some(program) = &run.program {
+            text.push_str(&format!("{}: {}\n", run.label, program_line(run, program)));
+        }
         if let Some(frames) = &run.frames {
             text.push_str(&format!("{}: {}\n", run.label, frames_line(frames)));
         }
@@ -176,6 +179,16 @@ fn row(run: &RunResult, kind: &str, stats: &KindStats, first: bool) -> Vec<Strin
         once(number(Some(run.payload_goodput_gbps_per_node), 2)),
     ]
     .into()
+}
+
+fn program_line(run: &RunResult, program: &ProgramStats) -> String {
+    let ProgramStats { name, steps, finished_ns, links_ns, over_links, .. } = program;
+    format!(
+        "{name} of {steps} steps on {}: {finished_ns:.2} ns, {} times the {links_ns:.2} ns of \
+         links without latency",
+        run.fabric,
+        number(*over_links, 3),
+    )
 }
 
 fn frames_line(frames: &FrameStats) -> String {

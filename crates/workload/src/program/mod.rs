@@ -5,12 +5,17 @@
 //! has ended. Applications are closed loops of this form: collectives of training
 //! ([`ring_allreduce`], [`hierarchical_allreduce`], [`all_to_all`], [`gather`], [`broadcast`]),
 //! supersteps of graphs ([`Supersteps`]), a shuffle ([`Shuffle`]), clients of a key-value store
-//! ([`KeyValue`]). The same graph runs on every fabric.
+//! ([`KeyValue`]). A [`ProgramConfig`] names one with its parameters. The same graph runs on every
+//! fabric: a [`ProgramSource`] says when each message leaves.
 
 mod applications;
+mod bound;
 mod collectives;
+mod config;
 mod graph;
+mod repeat;
 mod run;
+mod source;
 #[cfg(test)]
 mod tests;
 
@@ -18,5 +23,7 @@ pub use applications::{KeyValue, Shuffle, Supersteps};
 pub use collectives::{
     BroadcastShape, all_to_all, broadcast, gather, hierarchical_allreduce, ring_allreduce,
 };
-pub use graph::{Builder, Program, ProgramError, Step, StepId, Work};
+pub use config::{Algorithm, ProgramConfig, ProgramSize};
+pub use graph::{Builder, EDGES_MAX, Program, ProgramError, STEPS_MAX, Step, StepId, Work};
 pub use run::{ProgramRun, StepFault};
+pub use source::{ProgramSource, Unfinished};
