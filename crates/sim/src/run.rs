@@ -150,7 +150,7 @@ pub(crate) fn run_on<F: Fabric>(
         WorkloadConfig::Poisson(poisson) => {
             (Recorder::of_steady_arrivals(window), Some(poisson.load))
         }
-        WorkloadConfig::Trace(_) | WorkloadConfig::Program(_) => (Recorder::new(window), None),
+        _ => (Recorder::new(window), None),
     };
     let mut watch = Watch::<F>::new(recorder, scenario, &mut options);
     let started = Instant::now();

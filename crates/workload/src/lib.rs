@@ -23,7 +23,7 @@ pub use cdf_file::{built_in, built_in_names, read_size_cdf};
 pub use message::{ClosedLoop, Kind, Message, MessageSource, NodeIndex, SourceError};
 pub use pattern::{Pattern, unit};
 pub use poisson::{LinkBlocks, Offered, Poisson, PoissonConfig};
-use program::ProgramConfig;
+use program::{ExecutionTraceConfig, ProgramConfig};
 pub use sizes::{MESSAGE_BYTES_MAX, PointError, SizeDistribution};
 pub use summary::SizeSummary;
 #[doc(hidden)]
@@ -39,6 +39,8 @@ pub enum WorkloadConfig {
     Trace(TraceConfig),
     /// A graph of messages that wait for what they need.
     Program(ProgramConfig),
+    /// Such a graph, from the execution traces of its nodes.
+    ExecutionTrace(ExecutionTraceConfig),
 }
 
 impl WorkloadConfig {
@@ -64,11 +66,10 @@ impl WorkloadConfig {
                 Box::new(Poisson::new(config, nodes, link, seed, link_blocks)?)
             }
             WorkloadConfig::Trace(config) => config.open(nodes)?,
-            WorkloadConfig::Program(config) => {
-                let name = config.name();
+            WorkloadConfig::Program(_) | WorkloadConfig::ExecutionTrace(_) => {
                 let problem = "its messages arrive when a fabric has delivered others: must be \
                                workload.kind = \"poisson\" or \"trace\"";
-                return Err(SourceError(format!("program {name}: {problem}")));
+                return Err(SourceError(format!("workload.kind = \"program\": {problem}")));
             }
         })
     }

@@ -5,7 +5,7 @@ use crate::metrics::ProgramStats;
 use crate::registry::FabricEntry;
 use crate::scenario::Scenario;
 use crate::workload::WorkloadConfig;
-use crate::workload::program::{Program, ProgramConfig, ProgramSource};
+use crate::workload::program::{ExecutionTraceConfig, Program, ProgramSource};
 use crate::{Message, MessageSource, SourceError};
 
 use super::{RunOptions, messages};
@@ -14,8 +14,8 @@ use super::{RunOptions, messages};
 pub(super) enum Input<'f> {
     /// Messages whose arrivals are known.
     Source(Bounded<'f>),
-    /// Messages that wait for each other.
-    Program(ProgramConfig, Program),
+    /// Messages that wait for each other, and the name of their program.
+    Program(&'static str, Program),
 }
 
 impl<'f> Input<'f> {
@@ -23,18 +23,26 @@ impl<'f> Input<'f> {
         scenario: &Scenario,
         fabric: &'f FabricEntry,
     ) -> Result<Input<'f>, SourceError> {
-        let WorkloadConfig::Program(config) = scenario.workload else {
-            return Ok(Input::Source(Bounded { messages: messages(scenario)?, fabric }));
-        };
-        let program = config.program(scenario.fabric.nodes, scenario.run.seed);
-        let named = |error| SourceError(format!("program {}: {error}", config.name()));
-        Ok(Input::Program(config, program.map_err(named)?))
+        let nodes = scenario.fabric.nodes;
+        match &scenario.workload {
+            WorkloadConfig::Program(config) => {
+                let named = |error| SourceError(format!("program {}: {error}", config.name()));
+                let program = config.program(nodes, scenario.run.seed).map_err(named)?;
+                Ok(Input::Program(config.name(), program))
+            }
+            WorkloadConfig::ExecutionTrace(config) => {
+                let program = config.program(nodes)?;
+                fabric.check_bytes(program.message_bytes_max())?;
+                Ok(Input::Program(ExecutionTraceConfig::NAME, program))
+            }
+            _ => Ok(Input::Source(Bounded { messages: messages(scenario)?, fabric })),
+        }
     }
 
     pub(super) fn messages_total(&self) -> Option<u64> {
         match self {
             Input::Source(source) => source.messages_total(),
-            Input::Program(config, program) => Some(config.size(program.nodes()).messages),
+            Input::Program(_, program) => Some(program.messages()),
         }
     }
 
@@ -48,11 +56,11 @@ impl<'f> Input<'f> {
         scenario: &Scenario,
     ) -> Result<(RunEnd, Option<ProgramStats>), RunError> {
         let (interrupt, progress) = (options.interrupt, options.progress);
-        let (config, program) = match self {
+        let (name, program) = match self {
             Input::Source(source) => {
                 return Ok((engine.run(source, observer, interrupt, progress)?, None));
             }
-            Input::Program(config, program) => (config, &*program),
+            Input::Program(name, program) => (*name, &*program),
         };
         let mut run = ProgramSource::new(program);
         let end = engine.run_closed(&mut run, observer, interrupt, progress)?;
@@ -60,11 +68,11 @@ impl<'f> Input<'f> {
             return Ok((end, None));
         }
         if let Some(unfinished) = run.unfinished() {
-            let (name, fabric) = (config.name(), options.fabric.name);
+            let fabric = options.fabric.name;
             let problem = format!("program {name} has no end on {fabric}: {unfinished}");
             return Err(SourceError(problem).into());
         }
-        let stats = ProgramStats::of(config.name(), program, &run, scenario.fabric.link);
+        let stats = ProgramStats::of(name, program, &run, scenario.fabric.link);
         Ok((end, Some(stats)))
     }
 }

@@ -185,7 +185,7 @@ impl Scenario {
                 // Waiting messages cost slightly more.
                 poisson.messages as f64 * packets * (1.0 + poisson.load)
             }
-            WorkloadConfig::Trace(_) => f64::INFINITY,
+            WorkloadConfig::Trace(_) | WorkloadConfig::ExecutionTrace(_) => f64::INFINITY,
             WorkloadConfig::Program(program) => {
                 let nodes = self.fabric.nodes;
                 let bytes = program.message_bytes_max(nodes).0 as f64;

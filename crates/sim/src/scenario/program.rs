@@ -1,10 +1,14 @@
 //! The table `workload.program`: a program by its name and its parameters.
 
+use std::path::Path;
+
 use ethermem_units::{Bytes, Ps};
 
-use crate::keys::{Table, as_number, node};
-use crate::workload::program::{Algorithm, BroadcastShape, ProgramConfig, STEPS_MAX};
-use crate::workload::{InputError, MESSAGE_BYTES_MAX};
+use crate::keys::{Table, as_number, as_text, node};
+use crate::workload::program::{
+    Algorithm, BroadcastShape, ExecutionTraceConfig, ProgramConfig, STEPS_MAX,
+};
+use crate::workload::{InputError, MESSAGE_BYTES_MAX, WorkloadConfig};
 
 /// Longest computation: 1 s.
 const COMPUTE_NS_MAX: f64 = 1e9;
@@ -19,9 +23,10 @@ enum Name {
     Supersteps,
     Shuffle,
     KeyValue,
+    ExecutionTrace,
 }
 
-const NAMES: [(&str, Name); 8] = [
+const NAMES: [(&str, Name); 9] = [
     ("ring-allreduce", Name::RingAllreduce),
     ("hierarchical-allreduce", Name::HierarchicalAllreduce),
     ("all-to-all", Name::AllToAll),
@@ -30,23 +35,36 @@ const NAMES: [(&str, Name); 8] = [
     ("supersteps", Name::Supersteps),
     ("shuffle", Name::Shuffle),
     ("key-value", Name::KeyValue),
+    (ExecutionTraceConfig::NAME, Name::ExecutionTrace),
+];
+
+/// Programs that are repeated.
+const REPEATED: [Name; 7] = [
+    Name::RingAllreduce,
+    Name::HierarchicalAllreduce,
+    Name::AllToAll,
+    Name::Gather,
+    Name::Broadcast,
+    Name::Supersteps,
+    Name::Shuffle,
+];
+/// Programs that have parameters, and no files.
+const PARAMETRIC: [Name; 8] = [
+    Name::RingAllreduce,
+    Name::HierarchicalAllreduce,
+    Name::AllToAll,
+    Name::Gather,
+    Name::Broadcast,
+    Name::Supersteps,
+    Name::Shuffle,
+    Name::KeyValue,
 ];
 
 /// Keys that only some programs have, and which ones.
-const OWN_KEYS: [(&str, &[Name], &str); 11] = [
-    (
-        "iterations",
-        &[
-            Name::RingAllreduce,
-            Name::HierarchicalAllreduce,
-            Name::AllToAll,
-            Name::Gather,
-            Name::Broadcast,
-            Name::Supersteps,
-            Name::Shuffle,
-        ],
-        "with a program other than \"key-value\"",
-    ),
+const OWN_KEYS: [(&str, &[Name], &str); 15] = [
+    ("bytes", &PARAMETRIC, "with a program other than \"execution-trace\""),
+    ("iterations", &REPEATED, "with a program other than \"key-value\" and \"execution-trace\""),
+    ("compute_ns", &PARAMETRIC, "with a program other than \"execution-trace\""),
     ("groups", &[Name::HierarchicalAllreduce], "with program \"hierarchical-allreduce\""),
     ("root", &[Name::Gather, Name::Broadcast], "with program \"gather\" or \"broadcast\""),
     ("shape", &[Name::Broadcast], "with program \"broadcast\""),
@@ -57,14 +75,18 @@ const OWN_KEYS: [(&str, &[Name], &str); 11] = [
     ("requests", &[Name::KeyValue], "with program \"key-value\""),
     ("read_fraction", &[Name::KeyValue], "with program \"key-value\""),
     ("think_ns", &[Name::KeyValue], "with program \"key-value\""),
+    ("in_flight", &[Name::Shuffle, Name::KeyValue], "with program \"shuffle\" or \"key-value\""),
+    ("trace", &[Name::ExecutionTrace], "with program \"execution-trace\""),
 ];
 
-/// Reads the program, for a network of `nodes`. `is_used` says that the scenario runs it.
+/// Reads the program, for a network of `nodes`; files are looked up from `folder`. `is_used` says
+/// that the scenario runs it.
 pub(super) fn read(
     workload: &Table<'_>,
     nodes: u16,
+    folder: &Path,
     is_used: bool,
-) -> Result<ProgramConfig, InputError> {
+) -> Result<WorkloadConfig, InputError> {
     workload.only("program", "with workload.kind = \"program\"", is_used)?;
     let table = workload.table("program")?;
     let name = table.choice("name", &NAMES)?;
@@ -72,21 +94,33 @@ pub(super) fn read(
     let iterations = table.integer("iterations", 1, 1..=1_000_000)? as u32;
     let compute = compute_ns(&table, "compute_ns")?;
     let algorithm = algorithm(&table, name, nodes)?;
+    let text = |value: &toml::de::DeValue<'_>| as_text(value).map(str::to_owned);
+    let trace = table.read("trace", "none", "a file", text)?;
     for (key, names, when) in OWN_KEYS {
         table.only(key, when, names.contains(&name))?;
     }
-    let shares = matches!(name, Name::Shuffle | Name::KeyValue);
-    table.only("in_flight", "with program \"shuffle\" or \"key-value\"", shares)?;
-    let config = ProgramConfig { algorithm, bytes, iterations, compute };
-    if is_used {
-        check(&table, &config, nodes)?;
-    }
+    let workload = match (algorithm, trace) {
+        (Some(algorithm), _) => {
+            let config = ProgramConfig { algorithm, bytes, iterations, compute };
+            if is_used {
+                check(&table, &config, nodes)?;
+            }
+            WorkloadConfig::Program(config)
+        }
+        (None, Some(prefix)) => {
+            WorkloadConfig::ExecutionTrace(ExecutionTraceConfig { prefix: folder.join(prefix) })
+        }
+        (None, None) => {
+            let problem = "program \"execution-trace\" needs the start of its files' names";
+            return Err(table.error("trace", problem));
+        }
+    };
     table.finish()?;
-    Ok(config)
+    Ok(workload)
 }
 
-/// Reads the parameters that only some programs have.
-fn algorithm(table: &Table<'_>, name: Name, nodes: u16) -> Result<Algorithm, InputError> {
+/// Reads the parameters that only some programs have; `None` for traces.
+fn algorithm(table: &Table<'_>, name: Name, nodes: u16) -> Result<Option<Algorithm>, InputError> {
     let groups = table.integer("groups", 2, 2..=256)? as u16;
     let root = node(table, "root", nodes)?;
     let shapes = [("tree", BroadcastShape::Tree), ("flat", BroadcastShape::Flat)];
@@ -103,7 +137,7 @@ fn algorithm(table: &Table<'_>, name: Name, nodes: u16) -> Result<Algorithm, Inp
     let reads = table.number("read_fraction", 0.9, 0.0..=1.0)?;
     let think = compute_ns(table, "think_ns")?;
     let in_flight = table.integer("in_flight", 4, 1..=1_024)? as u32;
-    Ok(match name {
+    Ok(Some(match name {
         Name::RingAllreduce => Algorithm::RingAllreduce,
         Name::HierarchicalAllreduce => Algorithm::HierarchicalAllreduce { groups },
         Name::AllToAll => Algorithm::AllToAll,
@@ -112,7 +146,8 @@ fn algorithm(table: &Table<'_>, name: Name, nodes: u16) -> Result<Algorithm, Inp
         Name::Supersteps => Algorithm::Supersteps,
         Name::Shuffle => Algorithm::Shuffle { mappers, reduce, message_bytes, in_flight },
         Name::KeyValue => Algorithm::KeyValue { clients, requests, in_flight, reads, think },
-    })
+        Name::ExecutionTrace => return Ok(None),
+    }))
 }
 
 /// Reads a computation, to the nearest picosecond.

@@ -49,7 +49,7 @@ pub(super) fn read(
     let kind = table.choice("kind", &kinds)?;
     let (poisson, is_auto) = poisson(&table, fabric, folder)?;
     let trace = trace(&table, folder)?;
-    let program = program::read(&table, fabric.nodes, kind == Kind::Program)?;
+    let program = program::read(&table, fabric.nodes, folder, kind == Kind::Program)?;
     for key in POISSON_KEYS {
         table.only(key, "with workload.kind = \"poisson\"", kind == Kind::Poisson)?;
     }
@@ -66,7 +66,7 @@ pub(super) fn read(
             let problem = "workload.kind = \"trace\" needs a file";
             return Err(table.error("trace", problem));
         }
-        (Kind::Program, _) => WorkloadConfig::Program(program),
+        (Kind::Program, _) => program,
     };
     table.finish()?;
     Ok((workload, is_auto))
@@ -204,7 +204,7 @@ pub(super) fn read_run(
     let table = root.table("run")?;
     let cut = match workload {
         WorkloadConfig::Poisson(_) => 0.05,
-        WorkloadConfig::Trace(_) | WorkloadConfig::Program(_) => 0.0,
+        _ => 0.0,
     };
     let fraction = |key: &str| {
         let below_1 = |value: &toml::de::DeValue<'_>| {

@@ -16,7 +16,7 @@ use crate::workload::{InputError, WorkloadConfig};
 const SOURCES: &str = env!("ETHERMEM_SOURCES");
 
 /// SHA-256 of everything that a point's result depends on: the simulator, the fabric, every key of
-/// the scenario with its seed and sizes, and the bytes of its trace, wherever it lies.
+/// the scenario with its seed and sizes, and the bytes of its traces, wherever they lie.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Identity([u8; 32]);
 
@@ -47,6 +47,12 @@ impl Identities<'_> {
                 None => file_digest(&path)?,
             };
             self.traces.insert(path, trace_digest.clone());
+        }
+        if let WorkloadConfig::ExecutionTrace(traces) = &mut scenario.workload {
+            for node in 0..scenario.fabric.nodes {
+                trace_digest.push_str(&file_digest(&traces.file(node))?);
+            }
+            traces.prefix = PathBuf::new();
         }
         // The text is derived, so that no field of a scenario can be forgotten. The hash includes
         // the sources, which cover a change of the text's form.

@@ -175,14 +175,38 @@ impl Program {
         &self.followers[first as usize..end as usize]
     }
 
+    /// By step: the steps that it depends on.
+    #[must_use]
+    pub fn dependencies(&self) -> Vec<Vec<StepId>> {
+        let mut before = vec![Vec::new(); self.steps().len()];
+        for step in (0..self.steps().len() as u32).map(StepId) {
+            for follower in self.followers(step) {
+                before[follower.0 as usize].push(step);
+            }
+        }
+        before
+    }
+
+    fn message_bytes(&self) -> impl Iterator<Item = u64> {
+        self.steps.iter().filter_map(|step| step.work.moves()).map(|(.., bytes)| bytes.0)
+    }
+
     /// Bytes of all messages.
     #[must_use]
     pub fn bytes(&self) -> Bytes {
-        let bytes = self.steps.iter().map(|step| match step.work {
-            Work::Message { bytes, .. } => bytes.0,
-            Work::Compute { .. } => 0,
-        });
-        Bytes(bytes.sum())
+        Bytes(self.message_bytes().sum())
+    }
+
+    /// Bytes of the largest message; zero without messages.
+    #[must_use]
+    pub fn message_bytes_max(&self) -> Bytes {
+        Bytes(self.message_bytes().max().unwrap_or(0))
+    }
+
+    /// Number of messages.
+    #[must_use]
+    pub fn messages(&self) -> u64 {
+        self.message_bytes().count() as u64
     }
 }
 

@@ -42,17 +42,6 @@ impl Program {
         }
         Ok(builder.build())
     }
-
-    /// By step: the steps that it depends on.
-    fn dependencies(&self) -> Vec<Vec<StepId>> {
-        let mut before = vec![Vec::new(); self.steps().len()];
-        for step in (0..self.steps().len() as u32).map(StepId) {
-            for follower in self.followers(step) {
-                before[follower.0 as usize].push(step);
-            }
-        }
-        before
-    }
 }
 
 #[cfg(test)]

@@ -216,7 +216,7 @@ fn no_key_of_synthetic_messages_is_ignored_beside_a_trace() {
         assert!(error.contains(": it changes nothing: allowed only "), "{error}");
         keys += 1;
     }
-    assert_eq!(keys, 12 + 15);
+    assert_eq!(keys, 12 + 16);
 }
 
 #[test]

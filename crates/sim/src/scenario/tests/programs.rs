@@ -79,13 +79,23 @@ fn every_parameter_of_a_program_is_read() {
 }
 
 #[test]
+fn execution_traces_are_looked_up_from_the_scenario() {
+    let text = "[workload]\nkind = \"program\"\n[workload.program]\nname = \"execution-trace\"\n\
+                trace = \"a/ring\"\n";
+    let scenario = Scenario::parse(text, Path::new("dir/s.toml"), &FABRICS).expect("a scenario");
+    let WorkloadConfig::ExecutionTrace(traces) = &scenario.workload else { panic!("{scenario:?}") };
+    assert_eq!(traces.file(12), Path::new("dir/a/ring.12.et"));
+    assert_eq!((scenario.messages(), scenario.work()), (None, f64::INFINITY));
+}
+
+#[test]
 fn what_is_no_program_is_refused_in_one_line_with_what_it_must_be() {
     let line = |keys: &str| program(keys).expect_err(keys);
     let cases = [
         (
             "name = \"pagerank\"",
             "name = \"pagerank\": must be one of \"ring-allreduce\", \"hierarchical-allreduce\", \
-             \"all-to-all\", \"gather\", \"broadcast\", \"supersteps\", \"shuffle\", \"key-value\"",
+             \"all-to-all\", \"gather\", \"broadcast\", \"supersteps\", \"shuffle\", \"key-value\", \"execution-trace\"",
         ),
         ("bytes = 0", "bytes = 0: must be 1 to 1073741824"),
         ("bytes = 11", "bytes = 11: 12 nodes: must be at least 1 B for each node's chunk"),
@@ -116,7 +126,7 @@ fn what_is_no_program_is_refused_in_one_line_with_what_it_must_be() {
         (
             "name = \"key-value\"\niterations = 2",
             "iterations = 2: it changes nothing: allowed only with a program other than \
-             \"key-value\"",
+             \"key-value\" and \"execution-trace\"",
         ),
         (
             "in_flight = 2",
@@ -128,6 +138,15 @@ fn what_is_no_program_is_refused_in_one_line_with_what_it_must_be() {
         let last = 5 + keys.lines().count();
         assert_eq!(line(keys), format!("s.toml:{last}: workload.program.{expected}"));
     }
+    let traces = line("name = \"execution-trace\"");
+    let expected = "workload.program.trace is not set: program \"execution-trace\" needs the start \
+                    of its files' names";
+    assert!(traces.ends_with(expected), "{traces}");
+    let bytes = line("name = \"execution-trace\"\ntrace = \"t\"\nbytes = 3");
+    assert!(
+        bytes.contains("bytes = 3: it changes nothing: allowed only with a program"),
+        "{bytes}"
+    );
     let without = parse("[workload.program]\nname = \"gather\"\n").unwrap_err();
     assert!(without.contains("allowed only with workload.kind = \"program\""), "{without}");
     let beside = parse("[workload]\nkind = \"program\"\nload = 0.5\n").unwrap_err();
