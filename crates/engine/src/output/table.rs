@@ -259,6 +259,22 @@ mod tests {
     }
 
     #[test]
+    fn the_time_of_a_program_stands_below_the_table() {
+        let stats = crate::metrics::ProgramStats {
+            name: "gather".to_owned(),
+            steps: 15,
+            finished_ns: 82_561.5,
+            links_ns: 78_643.2,
+            over_links: Some(82_561.5 / 78_643.2),
+            order: Vec::new(),
+        };
+        let table = runs_table(&[RunResult { program: Some(stats), ..run() }], TableStyle::Plain);
+        let said = "edm srpt: gather of 15 steps on edm: 82561.50 ns, 1.050 times the 78643.20 ns \
+                    of links without latency";
+        assert_eq!(table.lines().nth_back(1), Some(said), "{table}");
+    }
+
+    #[test]
     fn a_load_that_is_not_sustained_has_no_latency_and_its_notice_names_what_is() {
         let steady = crate::metrics::Steady::sample();
         let notices = steady.notice(Some(0.9)).into_iter().collect();

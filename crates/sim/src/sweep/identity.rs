@@ -119,6 +119,31 @@ mod tests {
     }
 
     #[test]
+    fn execution_traces_count_by_their_bytes_too() {
+        let folder = tempfile::tempdir().unwrap();
+        let set = |prefix: &str| {
+            let trace = folder.path().join(prefix);
+            scenario(&[
+                "fabric.nodes=2",
+                &format!(
+                    "workload={{kind = 'program', program.name = 'execution-trace', \
+                     program.trace = '{}'}}",
+                    trace.display()
+                ),
+            ])
+        };
+        let of = |prefix: &str| Identities::new().of("edm", &set(prefix));
+        let write = |name: &str, text: &str| fs::write(folder.path().join(name), text).unwrap();
+        for (name, text) in [("a.0.et", "x"), ("a.1.et", "y"), ("b.0.et", "x"), ("b.1.et", "y")] {
+            write(name, text);
+        }
+        assert_eq!(of("a").unwrap(), of("b").unwrap());
+        write("b.1.et", "z");
+        assert_ne!(of("a").unwrap(), of("b").unwrap());
+        assert!(of("c").unwrap_err().to_string().contains("c.0.et: cannot be read"));
+    }
+
+    #[test]
     fn a_trace_counts_by_its_bytes_wherever_it_lies() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("t.csv");

@@ -34,8 +34,14 @@ fn text(nodes: u16, fabric: &str, program: &str) -> String {
 }
 
 fn graph(scenario: &Scenario) -> Program {
-    let WorkloadConfig::Program(config) = &scenario.workload else { unreachable!("a program") };
-    config.program(scenario.fabric.nodes, scenario.run.seed).expect("a program")
+    let nodes = scenario.fabric.nodes;
+    match &scenario.workload {
+        WorkloadConfig::Program(config) => {
+            config.program(nodes, scenario.run.seed).expect("a program")
+        }
+        WorkloadConfig::ExecutionTrace(config) => config.program(nodes).expect("traces"),
+        other => panic!("no program: {other:?}"),
+    }
 }
 
 /// Runs a scenario, and keeps the way of every message.
@@ -149,8 +155,8 @@ fn ring_allreduce_is_limited_by_the_links_alone_where_messages_are_long() {
         assert_eq!(stats.links_ns, 2.0 * 7.0 / 8.0 * 8_388_608.0 * 0.08);
         stats.finished_ns / stats.links_ns
     };
-    // Store-and-forward frames: 1538 B on the line carry 1484 B of data, and each of 14 rounds waits
-    // for a frame and two links.
+    // Store-and-forward frames: 1538 B on the line carry 1484 B of data. Each of 14 rounds waits for
+    // a frame and two links.
     let best = took("raw-ethernet");
     assert!((1_538.0 / 1_484.0..1.05).contains(&best), "{best}");
     // EDM sends 2 blocks of control with 32 of data, and the grants of 14 rounds.
@@ -210,6 +216,68 @@ fn a_message_that_a_fabric_cannot_move_is_refused_before_the_run() {
     let ring = "name = \"ring-allreduce\"\nbytes = 33553920";
     let scenario = crate::support::scenario(&text(8, "", ring));
     assert!(registry::find("edm").expect("edm").check(&scenario).is_ok());
+}
+
+/// A protobuf field of a short text or message.
+fn block(number: u8, bytes: &[u8]) -> Vec<u8> {
+    let length = u8::try_from(bytes.len()).expect("a short field");
+    assert!(length < 128, "a length of one byte");
+    [&[number * 8 + 2, length], bytes].concat()
+}
+
+/// A record of a trace: a node with its id, its type, the node before it, and attributes.
+fn record(id: u8, kind: u8, after: Option<u8>, attributes: &[(&str, u8)]) -> Vec<u8> {
+    let mut node = vec![8, id, 24, kind];
+    node.extend(after.iter().flat_map(|&id| [40, id]));
+    for &(name, value) in attributes {
+        match name {
+            "duration_micros" => node.extend([56, value]),
+            _ => node.extend(block(10, &[block(1, name.as_bytes()), vec![72, value]].concat())),
+        }
+    }
+    block(0, &node)[1..].to_vec()
+}
+
+/// Node 0 computes and sends, node 1 answers, and both reduce 100 B: on every fabric.
+#[test]
+fn execution_traces_run_on_every_fabric() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let message = |peer: &'static str, of: u8, bytes: u8| [(peer, of), ("comm_size", bytes)];
+    let all_reduce = [("comm_type", 0), ("comm_size", 100)];
+    let traces = [
+        [
+            record(0, 4, None, &[("duration_micros", 3)]),
+            record(1, 5, Some(0), &message("comm_dst", 1, 90)),
+            record(2, 6, Some(1), &message("comm_src", 1, 40)),
+            record(3, 7, Some(2), &all_reduce),
+        ],
+        [
+            record(0, 6, None, &message("comm_src", 0, 90)),
+            record(1, 4, Some(0), &[("duration_micros", 1)]),
+            record(2, 5, Some(1), &message("comm_dst", 0, 40)),
+            record(3, 7, Some(2), &all_reduce),
+        ],
+    ];
+    for (node, records) in traces.iter().enumerate() {
+        let path = folder.path().join(format!("t.{node}.et"));
+        std::fs::write(
+            path,
+            [block(0, &block(1, b"0.0.4"))[1..].to_vec(), records.concat()].concat(),
+        )
+        .expect("the folder is writable");
+    }
+    let trace = format!("name = \"execution-trace\"\ntrace = \"{}/t\"", folder.path().display());
+    let scenario =
+        scenario(&text(2, "[fabric.dfabric]\nracks = 1\n[fabric.tor_rack]\nracks = 1", &trace));
+    let graph = graph(&scenario);
+    // 4 us of computations, 130 B, and half of the vector there and back.
+    assert_eq!((graph.messages(), graph.bytes().0), (2 + 4, 90 + 40 + 200));
+    for fabric in FABRIC_NAMES {
+        let result = check(&scenario, &graph, fabric);
+        let stats = result.program.expect("a program");
+        assert_eq!(stats.name, "execution-trace");
+        assert_eq!(stats.links_ns, 4_000.0 + (90.0 + 40.0 + 50.0 + 50.0) * 0.08, "{fabric}");
+    }
 }
 
 /// Parameters over their whole range, but for the length of the run.

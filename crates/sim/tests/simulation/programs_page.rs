@@ -34,9 +34,9 @@ const PROGRAMS: [(&str, &str, &str); 8] = [
     (
         "gather",
         "raw-ethernet",
-        "The root's link is busy from the first byte to the last, whatever the order: `edm`, `ird`, \
-         `homa`, `fastpass`, `pfc`, `phost` and `clio` tie within 6 %. Fabrics that drop packets and \
-         repeat them after a timeout are last.",
+        "The root's link is busy from the first byte to the last, whatever the order: `edm`, \
+         `ird`, `homa`, `fastpass`, `pfc`, `phost` and `clio` tie within 6 %. Fabrics that drop \
+         packets and repeat them after a timeout are last.",
     ),
     (
         "broadcast",
@@ -62,8 +62,8 @@ const PROGRAMS: [(&str, &str, &str); 8] = [
     (
         "key-value",
         "edm",
-        "Messages of 64 B never wait for a link: the time is the latency of one message, 125 times. \
-         EDM and CXL carry 64 B without a frame. Fabrics of frames without a stack tie \
+        "Messages of 64 B never wait for a link: the time is the latency of one message, 125 \
+         times. EDM and CXL carry 64 B without a frame. Fabrics of frames without a stack tie \
          within 1.4 %.",
     ),
 ];
@@ -80,7 +80,7 @@ const HEAD: &str = "\
 A test writes this page: `cargo test -p ethermem-sim --test simulation programs_page`, with
 `UPDATE_GOLDEN=1` if the numbers are to change. Each column is a scenario of the repository, such as
 `scenarios/program-gather.toml`: 16 nodes, links of 100 Gb/s, defaults of each fabric. `ethermem
-compare scenarios/program-gather.toml` prints it with all its numbers. [The
+compare scenarios/program-gather.toml --fabrics edm,homa,tcp` prints all numbers of a column. [The
 reference](reference/scenario.md#programs) says what each program does.
 
 A message leaves when what it depends on has been delivered, so a slow message delays all that wait
@@ -130,7 +130,10 @@ fn first(page: &mut String, all: &[Vec<RunResult>]) -> std::fmt::Result {
         let ties: Vec<String> = ties.map(|(fabric, _)| format!("`{fabric}`")).collect();
         let links = results[0].program.as_ref().expect("a program").links_ns / 1e3;
         let (ties, over) = (ties.join(", "), least / links);
-        writeln!(page, "| `{name}` | `{first}` | {least:.2} | {over:.2} | {ties} | {why} |")?;
+        writeln!(
+            page,
+            "| `scenarios/program-{name}.toml` | `{first}` | {least:.2} | {over:.2} | {ties} | {why} |"
+        )?;
     }
     writeln!(page)
 }
@@ -191,6 +194,7 @@ fn page(all: &[Vec<RunResult>]) -> Result<String, std::fmt::Error> {
     table(&mut page, None, all, |result| latency(result.kinds.all.latency_ns_p99))?;
     page.push_str("## Median of a message's latency, in us\n\n");
     table(&mut page, None, all, |result| latency(result.kinds.all.latency_ns_p50))?;
+    page.pop();
     Ok(page)
 }
 
