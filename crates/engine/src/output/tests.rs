@@ -99,6 +99,15 @@ const PACKET_COUNTS: PacketCounts = PacketCounts {
     returned: Some(1),
 };
 
+/// The JSON of [`program`].
+const PROGRAM: &str = r#"{
+    "name": "gather",
+    "steps": 3,
+    "finished_ns": 10.0,
+    "links_ns": 5.0,
+    "over_links": 2.0
+  }"#;
+
 /// The JSON of the packets of [`run`].
 const PACKETS: &str = r#"{
     "sent": 9,
@@ -203,13 +212,7 @@ fn the_json_of_a_run_is_this() {
   "payload_goodput_gbps_per_node": 0.512,
   "control_overhead": 0.25,
   "steady": {steady},
-  "program": {{
-    "name": "gather",
-    "steps": 3,
-    "finished_ns": 10.0,
-    "links_ns": 5.0,
-    "over_links": 2.0
-  }},
+  "program": {PROGRAM},
   "kinds": {{
     "read": {read},
     "write": {write},

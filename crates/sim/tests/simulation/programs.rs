@@ -155,8 +155,8 @@ fn ring_allreduce_is_limited_by_the_links_alone_where_messages_are_long() {
         assert_eq!(stats.links_ns, 2.0 * 7.0 / 8.0 * 8_388_608.0 * 0.08);
         stats.finished_ns / stats.links_ns
     };
-    // Store-and-forward frames: 1538 B on the line carry 1484 B of data. Each of 14 rounds waits for
-    // a frame and two links.
+    // Store-and-forward frames: 1538 B on the line carry 1484 B of data. Each of 14 rounds waits
+    // for a frame and two links.
     let best = took("raw-ethernet");
     assert!((1_538.0 / 1_484.0..1.05).contains(&best), "{best}");
     // EDM sends 2 blocks of control with 32 of data, and the grants of 14 rounds.

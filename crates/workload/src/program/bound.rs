@@ -66,8 +66,8 @@ impl Program {
     /// By step: the earliest begin.
     fn begins(&self, costs: &[Ps]) -> Vec<Ps> {
         let mut begins = vec![Ps::ZERO; costs.len()];
-        for at in 0..costs.len() {
-            let ends = begins[at] + costs[at];
+        for (at, &cost) in costs.iter().enumerate() {
+            let ends = begins[at] + cost;
             for follower in self.followers(StepId(at as u32)) {
                 let begin = &mut begins[follower.0 as usize];
                 *begin = (*begin).max(ends);

@@ -95,8 +95,8 @@ fn what_is_no_program_is_refused_in_one_line_with_what_it_must_be() {
         (
             "name = \"pagerank\"",
             "name = \"pagerank\": must be one of \"ring-allreduce\", \"hierarchical-allreduce\", \
-             \"all-to-all\", \"gather\", \"broadcast\", \"supersteps\", \"shuffle\", \"key-value\", \
-             \"execution-trace\"",
+             \"all-to-all\", \"gather\", \"broadcast\", \"supersteps\", \"shuffle\", \
+             \"key-value\", \"execution-trace\"",
         ),
         ("bytes = 0", "bytes = 0: must be 1 to 1073741824"),
         ("bytes = 11", "bytes = 11: 12 nodes: must be at least 1 B for each node's chunk"),

@@ -266,9 +266,9 @@ impl Assembly<'_, '_> {
                 return Err(self.error(extra.origin, &problem));
             }
         }
-        for number in 0..first.len() {
+        for (number, &collective) in first.iter().enumerate() {
             let origins: Vec<_> = all.iter().map(|of_trace| of_trace[number].origin).collect();
-            self.expand(first[number], &origins)?;
+            self.expand(collective, &origins)?;
         }
         Ok(())
     }
