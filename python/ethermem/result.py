@@ -105,6 +105,22 @@ class Steady:
 
 
 @dataclass(frozen=True, kw_only=True)
+class ProgramStats:
+    """Time of a program, and the least time that links allow."""
+
+    name: str
+    """Name of the program, as in scenarios."""
+    steps: int
+    """Number of messages and computations."""
+    finished_ns: float
+    """Time to the end of the last step in ns."""
+    links_ns: float
+    """Least time in ns on links of the scenario's rate that have no latency."""
+    over_links: float | None
+    """`finished_ns` over `links_ns`; None if the latter is zero."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Utilisation:
     """Fractions of the links' block slots that were used, over the simulated time."""
 
@@ -234,7 +250,7 @@ class Result:
     simulated_ns: float
     """Time from the start to the last event in ns."""
     load_requested: float | None
-    """Load that the scenario requests, as a fraction of the links; None for a trace."""
+    """Load that the scenario requests, as a fraction of the links; None for others."""
     load_measured: float | None
     """Fraction of block slots used by messages and control, mean of the busier direction."""
     payload_goodput_gbps: float
@@ -244,7 +260,9 @@ class Result:
     control_overhead: float | None
     """Fraction of the memory traffic's slots that held control or framing instead of data."""
     steady: Steady | None
-    """Whether the numbers would stay in a longer run; None for a trace."""
+    """Whether the numbers would stay in a longer run; None for a trace or a program."""
+    program: ProgramStats | None = None
+    """The time of a program; None for other workloads."""
     kinds: Kinds
     """Slowdown and latency of measured messages."""
     utilisation: Utilisation | None

@@ -81,7 +81,10 @@ impl FabricEntry {
         }
         match &scenario.workload {
             WorkloadConfig::Poisson(config) => self.check_bytes(config.sizes.quantile(1.0)),
-            WorkloadConfig::Trace(_) => Ok(()),
+            WorkloadConfig::Trace(_) | WorkloadConfig::ExecutionTrace(_) => Ok(()),
+            WorkloadConfig::Program(config) => {
+                self.check_bytes(config.message_bytes_max(scenario.fabric.nodes))
+            }
         }
     }
 

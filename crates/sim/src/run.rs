@@ -1,5 +1,6 @@
 //! A run: one scenario on one fabric, to its end, with one result.
 
+mod input;
 mod length;
 
 use std::any::Any;
@@ -17,6 +18,7 @@ use crate::registry::FabricEntry;
 use crate::scenario::{Length, Scenario};
 use crate::workload::{LinkBlocks, Offered, Poisson, WorkloadConfig};
 use crate::{Kind, Message, MessageSource, SourceError};
+use input::Input;
 use length::run_until_known;
 
 /// The options of a run, beside its scenario.
@@ -142,14 +144,13 @@ pub(crate) fn run_on<F: Fabric>(
     let seed = scenario.run.seed;
     let refused = |error| RunFailure::Run(RunError::Source(error));
     options.fabric.check(scenario).map_err(refused)?;
-    let messages = messages(scenario).map_err(refused)?;
-    let mut source = Bounded { messages, fabric: options.fabric };
-    let window = window(scenario, source.messages_total());
+    let mut input = Input::open(scenario, options.fabric).map_err(refused)?;
+    let window = window(scenario, input.messages_total());
     let (recorder, load_requested) = match &scenario.workload {
         WorkloadConfig::Poisson(poisson) => {
             (Recorder::of_steady_arrivals(window), Some(poisson.load))
         }
-        WorkloadConfig::Trace(_) => (Recorder::new(window), None),
+        _ => (Recorder::new(window), None),
     };
     let mut watch = Watch::<F>::new(recorder, scenario, &mut options);
     let started = Instant::now();
@@ -160,9 +161,8 @@ pub(crate) fn run_on<F: Fabric>(
     if options.ways {
         engine.watch_ways();
     }
-    let end = engine
-        .run(&mut source, &mut watch, options.interrupt, options.progress)
-        .map_err(RunFailure::Run)?;
+    let (end, program) =
+        input.drive(engine, &mut watch, &options, scenario).map_err(RunFailure::Run)?;
     let wall_s = started.elapsed().as_secs_f64();
     if end.interrupted {
         return Err(RunFailure::Interrupted(watch.recorder.messages_finished()));
@@ -193,9 +193,11 @@ pub(crate) fn run_on<F: Fabric>(
         notices,
     };
     let ways = watch.ways.take().unwrap_or_default();
-    let result = RunResult { ways, ..watch.recorder.finish(facts, end.stats) };
+    let result = RunResult { program, ways, ..watch.recorder.finish(facts, end.stats) };
     if let Some(writer) = watch.writer {
-        writer.close(result.steady.as_ref()).map_err(RunFailure::Output)?;
+        writer
+            .close(result.steady.as_ref(), result.program.as_ref())
+            .map_err(RunFailure::Output)?;
     }
     Ok(result)
 }
@@ -221,7 +223,7 @@ fn blocks_of(scenario: &Scenario) -> impl Fn(Kind, Bytes) -> LinkBlocks {
     move |kind, bytes| blocks(&scenario.fabric, kind, bytes)
 }
 
-/// The load that a scenario's synthetic messages offer to its own fabric; `None` for a trace.
+/// The load that a scenario's synthetic messages offer to its own fabric; `None` for others.
 ///
 /// # Errors
 /// The errors of [`Poisson::new`].
@@ -256,26 +258,6 @@ fn window(scenario: &Scenario, messages_total: Option<u64>) -> Window {
     let Some(total) = messages_total else { return Window::ALL };
     let share = |fraction: f64| (total as f64 * fraction) as u64;
     Window::cut(total, share(scenario.run.warmup_fraction), share(scenario.run.cooldown_fraction))
-}
-
-/// Messages that the fabric can move; the first one that it cannot move ends the run.
-struct Bounded<'f> {
-    messages: Box<dyn MessageSource>,
-    fabric: &'f FabricEntry,
-}
-
-impl MessageSource for Bounded<'_> {
-    fn next_message(&mut self) -> Result<Option<Message>, SourceError> {
-        let message = self.messages.next_message()?;
-        if let Some(message) = &message {
-            self.fabric.check_bytes(message.bytes)?;
-        }
-        Ok(message)
-    }
-
-    fn messages_total(&self) -> Option<u64> {
-        self.messages.messages_total()
-    }
 }
 
 /// Passes the outcomes of a run to the statistics, and to the file of messages.

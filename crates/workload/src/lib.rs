@@ -20,9 +20,10 @@ pub(crate) use ethermem_files::found;
 use ethermem_units::{BitsPerSecond, Bytes};
 
 pub use cdf_file::{built_in, built_in_names, read_size_cdf};
-pub use message::{Kind, Message, MessageSource, NodeIndex, SourceError};
+pub use message::{ClosedLoop, Kind, Message, MessageSource, NodeIndex, SourceError};
 pub use pattern::{Pattern, unit};
 pub use poisson::{LinkBlocks, Offered, Poisson, PoissonConfig};
+use program::{ExecutionTraceConfig, ProgramConfig};
 pub use sizes::{MESSAGE_BYTES_MAX, PointError, SizeDistribution};
 pub use summary::SizeSummary;
 #[doc(hidden)]
@@ -36,6 +37,10 @@ pub enum WorkloadConfig {
     Poisson(PoissonConfig),
     /// The rows of a file.
     Trace(TraceConfig),
+    /// A graph of messages that wait for what they need.
+    Program(ProgramConfig),
+    /// Such a graph, from the execution traces of its nodes.
+    ExecutionTrace(ExecutionTraceConfig),
 }
 
 impl WorkloadConfig {
@@ -44,7 +49,8 @@ impl WorkloadConfig {
     /// only.
     ///
     /// # Errors
-    /// The errors of [`Poisson::new`] and [`TraceConfig::open`].
+    /// The errors of [`Poisson::new`] and [`TraceConfig::open`]; a program has no arrivals of its
+    /// own.
     ///
     /// # Panics
     /// In the cases of [`Poisson::new`].
@@ -60,6 +66,11 @@ impl WorkloadConfig {
                 Box::new(Poisson::new(config, nodes, link, seed, link_blocks)?)
             }
             WorkloadConfig::Trace(config) => config.open(nodes)?,
+            WorkloadConfig::Program(_) | WorkloadConfig::ExecutionTrace(_) => {
+                let problem = "its messages arrive when a fabric has delivered others: must be \
+                               workload.kind = \"poisson\" or \"trace\"";
+                return Err(SourceError(format!("workload.kind = \"program\": {problem}")));
+            }
         })
     }
 }

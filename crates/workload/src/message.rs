@@ -81,6 +81,26 @@ pub trait MessageSource: Send {
     fn messages_total(&self) -> Option<u64>;
 }
 
+/// A source whose messages arrive when earlier ones have ended, as those of a program do.
+pub trait ClosedLoop: Send {
+    /// The arrival of the earliest known message. `None` while all others wait for messages in
+    /// flight, and at the end.
+    fn next_arrival(&mut self) -> Option<Ps>;
+
+    /// Takes the earliest known message. Messages are numbered in the order in which they are
+    /// taken.
+    ///
+    /// # Panics
+    /// If none is known.
+    fn take(&mut self) -> Message;
+
+    /// Notes that the message with this index ended at a time, or was lost (`None`).
+    ///
+    /// # Panics
+    /// If it is not in flight.
+    fn ended(&mut self, index: u64, at: Option<Ps>);
+}
+
 /// An error of a workload in one line, for the author of the workload.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SourceError(pub String);

@@ -174,8 +174,9 @@ fn run(folder: &Path, code: &str) -> usize {
             && arguments.iter().any(|word| word.ends_with(".toml"))
             && arguments.len() > 2
         {
-            // The test runs fewer messages, unless they are a trace's.
-            if !arguments.contains(&"--trace") {
+            // The test runs fewer messages, unless they are a trace's or a program's.
+            let is_program = line.contains("scenarios/program-");
+            if !is_program && !arguments.contains(&"--trace") {
                 arguments.extend(["--set", "workload.messages=200"]);
             }
         }

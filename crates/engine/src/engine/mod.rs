@@ -1,15 +1,19 @@
 //! The engine: virtual time, the event loop, and the one denominator.
 
 mod alone;
+mod arrivals;
 mod live;
 mod queue;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use ethermem_units::{Bytes, Ps};
-use ethermem_workload::{Kind, LinkBlocks, Message, MessageSource, NodeIndex, SourceError};
+use ethermem_workload::{
+    ClosedLoop, Kind, LinkBlocks, Message, MessageSource, NodeIndex, SourceError,
+};
 
 pub use alone::{Alone, Denominator};
+use arrivals::{Arrivals, Closed, Open};
 pub use live::live;
 pub use live::{Advance, Heard, Live};
 use queue::EventQueue;
@@ -306,27 +310,56 @@ impl<F: Fabric> Engine<F> {
     /// # Errors
     /// [`RunError`] when the source of messages fails or an invariant is broken.
     pub fn run(
-        mut self,
+        self,
         source: &mut dyn MessageSource,
         observer: &mut dyn Observer,
         interrupt: &AtomicBool,
         progress: &dyn Fn(u64),
     ) -> Result<RunEnd, RunError> {
-        let mut arrival = source.next_message()?;
+        self.run_arrivals(&mut Open::new(source)?, observer, interrupt, progress)
+    }
+
+    /// Runs messages that depend on each other until none is in flight and none is known to come.
+    /// The caller asks the source whether it is complete.
+    ///
+    /// # Errors
+    /// [`RunError`] when an invariant is broken.
+    pub fn run_closed(
+        self,
+        source: &mut dyn ClosedLoop,
+        observer: &mut dyn Observer,
+        interrupt: &AtomicBool,
+        progress: &dyn Fn(u64),
+    ) -> Result<RunEnd, RunError> {
+        self.run_arrivals(&mut Closed(source), observer, interrupt, progress)
+    }
+
+    fn run_arrivals<A: Arrivals>(
+        mut self,
+        arrivals: &mut A,
+        observer: &mut dyn Observer,
+        interrupt: &AtomicBool,
+        progress: &dyn Fn(u64),
+    ) -> Result<RunEnd, RunError> {
         let mut interrupted = false;
         let mut look = EVENTS_PER_LOOK;
         let delay = self.fabric.submit_delay();
-        let at = |arrival: Option<Message>| arrival.map_or(Ps::MAX, |next| next.arrival + delay);
-        let mut submitted = at(arrival);
+        let at = |arrival: Option<Ps>| arrival.map_or(Ps::MAX, |arrival| arrival + delay);
+        let mut submitted = at(arrivals.next_arrival());
         loop {
             if !self.handle_before(submitted) {
-                let Some(message) = arrival else { break };
+                if submitted == Ps::MAX {
+                    break;
+                }
                 self.sim.now = submitted;
-                self.submit(&message);
-                arrival = source.next_message()?;
-                submitted = at(arrival);
+                self.submit(&arrivals.take());
+                arrivals.draw()?;
+                submitted = at(arrivals.next_arrival());
             }
             if !self.sim.outcomes.is_empty() {
+                if self.tell(arrivals) {
+                    submitted = at(arrivals.next_arrival());
+                }
                 self.settle(observer);
             }
             if self.sim.events + self.started >= look {
@@ -355,6 +388,17 @@ impl<F: Fabric> Engine<F> {
             timeline: self.sim.timeline,
             interrupted,
         })
+    }
+
+    /// Tells the source of the messages which of them have ended.
+    #[inline]
+    fn tell<A: Arrivals>(&self, arrivals: &mut A) -> bool {
+        let mut is_changed = false;
+        for &(handle, outcome) in &self.sim.outcomes {
+            let index = self.in_flight[handle as usize].index;
+            is_changed |= arrivals.ended(index, outcome.ok());
+        }
+        is_changed
     }
 
     #[inline]

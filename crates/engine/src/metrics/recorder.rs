@@ -170,6 +170,7 @@ impl Recorder {
             payload_goodput_gbps_per_node: goodput_gbps / f64::from(facts.nodes.max(1)),
             control_overhead: fabric.control_overhead,
             steady,
+            program: None,
             kinds: Kinds {
                 read: read.stats(),
                 write: write.stats(),

@@ -2,8 +2,8 @@ use ethermem_units::Ps;
 use serde::Serialize;
 
 use super::{
-    CdfPoint, FrameStats, Matching, MessageWay, PacketCounts, Queue, Steady, SteadyState,
-    Utilisation,
+    CdfPoint, FrameStats, Matching, MessageWay, PacketCounts, ProgramStats, Queue, Steady,
+    SteadyState, Utilisation,
 };
 
 /// The engine's facts about a run, without its messages.
@@ -21,7 +21,7 @@ pub struct RunFacts {
     pub commit: Option<String>,
     /// Number of nodes.
     pub nodes: u16,
-    /// Load that the scenario requests; `None` for a trace, which has its own load.
+    /// Load that the scenario requests; `None` for a trace or a program, which has its own load.
     pub load_requested: Option<f64>,
     /// Number of messages submitted to the fabric.
     pub messages_started: u64,
@@ -65,7 +65,7 @@ pub struct RunResult {
     pub cooldown_ns: f64,
     /// Time from the start to the last event.
     pub simulated_ns: f64,
-    /// Load that the scenario requests; `None` for a trace.
+    /// Load that the scenario requests; `None` for a trace or a program.
     pub load_requested: Option<f64>,
     /// Share of block slots that messages and their control blocks took: the mean over the links of
     /// the busier direction, over the whole run.
@@ -76,8 +76,12 @@ pub struct RunResult {
     pub payload_goodput_gbps_per_node: f64,
     /// Share of the memory traffic's slots that carried control or framing.
     pub control_overhead: Option<f64>,
-    /// The verdict on whether the run has settled; `None` for a trace, which has one length.
+    /// The verdict on whether the run has settled; `None` for a trace or a program, which has one
+    /// length.
     pub steady: Option<Steady>,
+    /// The outcome of a program; absent from JSON for other workloads.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub program: Option<ProgramStats>,
     /// Slowdown and latency of measured messages.
     pub kinds: Kinds,
     /// Utilisation of the links.

@@ -15,7 +15,7 @@ use parquet::schema::types::{ColumnPath, Type};
 
 use ethermem_files::{AtomicFile, OutputError, reason, write_column};
 
-use crate::metrics::Steady;
+use crate::metrics::{ProgramStats, Steady};
 
 /// Number of rows kept in memory before they are encoded: 16 MB.
 const ROW_GROUP_ROWS: usize = 1 << 18;
@@ -23,6 +23,10 @@ const ROW_GROUP_ROWS: usize = 1 << 18;
 /// Metadata key of a file of messages. Its value is `steady` of the run's JSON: whether the run has
 /// settled.
 pub const STEADY_METADATA: &str = "ethermem.steady";
+
+/// Metadata key of a file of messages. Its value is `program` of the run's JSON: what the program
+/// took.
+pub const PROGRAM_METADATA: &str = "ethermem.program";
 
 /// The columns include the ones that a trace file needs, with equal names, and rows are in order of
 /// arrival. So the file of one run is a trace for the next.
@@ -122,23 +126,29 @@ impl MessageWriter {
         self.push(Row { message: *message, ended: None })
     }
 
-    /// Writes the waiting rows and gives the file its name. Messages that never ended, in a run
-    /// The file's metadata gets `steady` as JSON, under [`STEADY_METADATA`].
+    /// Writes the waiting rows and gives the file its name. The file's metadata gets `steady` and
+    /// `program` as JSON, under [`STEADY_METADATA`] and [`PROGRAM_METADATA`].
     ///
     /// # Errors
     /// [`OutputError`] when the rest cannot be written; then no file is left.
     ///
     /// # Panics
     /// Never: the metadata serialises.
-    pub fn close(mut self, steady: Option<&Steady>) -> Result<(), OutputError> {
+    pub fn close(
+        mut self,
+        steady: Option<&Steady>,
+        program: Option<&ProgramStats>,
+    ) -> Result<(), OutputError> {
         for row in std::mem::take(&mut self.waiting).into_iter().flatten() {
             self.buffer(row)?;
         }
         self.write_row_group()?;
-        if let Some(steady) = steady {
-            let json = serde_json::to_string(steady).expect("keys are strings");
-            let metadata = KeyValue::new(STEADY_METADATA.to_owned(), json);
-            self.parquet.append_key_value_metadata(metadata);
+        let json = |value: serde_json::Result<String>| value.expect("keys are strings");
+        let steady = steady.map(|steady| (STEADY_METADATA, json(serde_json::to_string(steady))));
+        let program =
+            program.map(|program| (PROGRAM_METADATA, json(serde_json::to_string(program))));
+        for (key, json) in steady.into_iter().chain(program) {
+            self.parquet.append_key_value_metadata(KeyValue::new(key.to_owned(), json));
         }
         let file = self.parquet.into_inner();
         file.map_err(|error| OutputError::new(&self.path, reason(error)))?.commit()
@@ -245,7 +255,15 @@ mod tests {
         writer.lost(&message(1)).unwrap();
         assert!(!path.exists());
         let steady = Steady::sample();
-        writer.close(Some(&steady)).unwrap();
+        let program = ProgramStats {
+            name: "gather".to_owned(),
+            steps: 4,
+            finished_ns: 3.5,
+            links_ns: 2.0,
+            over_links: Some(1.75),
+            order: Vec::new(),
+        };
+        writer.close(Some(&steady), Some(&program)).unwrap();
 
         let reader = SerializedFileReader::new(File::open(&path).unwrap()).unwrap();
         let metadata = reader.metadata().file_metadata().key_value_metadata().unwrap();
@@ -254,6 +272,10 @@ mod tests {
             serde_json::from_str(found.value.as_deref().unwrap()).unwrap();
         assert_eq!(json, serde_json::to_value(&steady).unwrap());
         assert_eq!(json["state"], "not-sustained");
+        let found = metadata.iter().find(|pair| pair.key == PROGRAM_METADATA).unwrap();
+        let expected = "{\"name\":\"gather\",\"steps\":4,\"finished_ns\":3.5,\"links_ns\":2.0,\
+                        \"over_links\":1.75}";
+        assert_eq!(found.value.as_deref(), Some(expected));
         let rows: Vec<_> = reader.get_row_iter(None).unwrap().map(Result::unwrap).collect();
         assert_eq!(rows.len(), 4);
         for (index, row) in (0_u64..).zip(&rows) {
@@ -287,7 +309,7 @@ mod tests {
                 let message = message(index);
                 writer.finished(&message, message.arrival + Ps(300), Ps(300)).unwrap();
             }
-            writer.close(None).unwrap();
+            writer.close(None, None).unwrap();
             std::fs::read(&path).unwrap()
         };
         let bytes = write("a.parquet");
@@ -304,7 +326,7 @@ mod tests {
         let path = folder.path().join("messages.parquet");
         let mut writer = MessageWriter::create(&path).unwrap();
         writer.finished(&message(5), Ps(9_000), Ps(300)).unwrap();
-        writer.close(None).unwrap();
+        writer.close(None, None).unwrap();
         let reader = SerializedFileReader::new(File::open(&path).unwrap()).unwrap();
         let rows: Vec<_> = reader.get_row_iter(None).unwrap().map(Result::unwrap).collect();
         assert_eq!(rows.len(), 1);
@@ -316,7 +338,7 @@ mod tests {
     fn a_full_disk_is_said_in_one_line() {
         let mut writer = MessageWriter::create(Path::new("/dev/full")).unwrap();
         writer.lost(&message(0)).unwrap();
-        let line = writer.close(None).unwrap_err().to_string();
+        let line = writer.close(None, None).unwrap_err().to_string();
         assert_eq!(line, "cannot write /dev/full: No space left on device (os error 28)");
     }
 }

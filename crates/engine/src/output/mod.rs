@@ -9,7 +9,7 @@ mod timeline;
 use serde::Serialize;
 
 pub use ethermem_files::{AtomicFile, MadeFolder, OutputError, write_file};
-pub use messages::{MessageWriter, STEADY_METADATA};
+pub use messages::{MessageWriter, PROGRAM_METADATA, STEADY_METADATA};
 pub use table::{TableStyle, TextTable, runs_table};
 pub use timeline::{Arg, Timeline, TimelineSummary, TrackId};
 

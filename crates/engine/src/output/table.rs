@@ -2,7 +2,7 @@ use std::collections::BTreeSet;
 
 use comfy_table::{Cell, CellAlignment, ContentArrangement, LineStyle, Table, presets};
 
-use crate::metrics::{FrameStats, KindStats, RunResult};
+use crate::metrics::{FrameStats, KindStats, ProgramStats, RunResult};
 
 /// The style of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -147,6 +147,9 @@ pub fn runs_table(runs: &[RunResult], style: TableStyle) -> String {
             let (lost, started) = (run.messages_lost, run.messages_started);
             text.push_str(&format!("{}: {lost} of {started} messages lost\n", run.label));
         }
+        if let Some(program) = &run.program {
+            text.push_str(&format!("{}: {}\n", run.label, program_line(run, program)));
+        }
         if let Some(frames) = &run.frames {
             text.push_str(&format!("{}: {}\n", run.label, frames_line(frames)));
         }
@@ -176,6 +179,16 @@ fn row(run: &RunResult, kind: &str, stats: &KindStats, first: bool) -> Vec<Strin
         once(number(Some(run.payload_goodput_gbps_per_node), 2)),
     ]
     .into()
+}
+
+fn program_line(run: &RunResult, program: &ProgramStats) -> String {
+    let ProgramStats { name, steps, finished_ns, links_ns, over_links, .. } = program;
+    format!(
+        "{name} of {steps} steps on {}: {finished_ns:.2} ns, {} times the {links_ns:.2} ns of \
+         links without latency",
+        run.fabric,
+        number(*over_links, 3),
+    )
 }
 
 fn frames_line(frames: &FrameStats) -> String {
@@ -243,6 +256,22 @@ mod tests {
         assert_eq!(rows[3][5..8], ["450.00", "300.01", "600.00"]);
         let said: Vec<&str> = table.lines().skip(4).collect();
         assert_eq!(said, ["edm srpt: 1 of 3 messages lost", "edm srpt: something fell back"]);
+    }
+
+    #[test]
+    fn the_time_of_a_program_stands_below_the_table() {
+        let stats = crate::metrics::ProgramStats {
+            name: "gather".to_owned(),
+            steps: 15,
+            finished_ns: 82_561.5,
+            links_ns: 78_643.2,
+            over_links: Some(82_561.5 / 78_643.2),
+            order: Vec::new(),
+        };
+        let table = runs_table(&[RunResult { program: Some(stats), ..run() }], TableStyle::Plain);
+        let said = "edm srpt: gather of 15 steps on edm: 82561.50 ns, 1.050 times the 78643.20 ns \
+                    of links without latency";
+        assert_eq!(table.lines().nth_back(1), Some(said), "{table}");
     }
 
     #[test]

@@ -4,8 +4,8 @@ use serde_json::Value;
 
 use super::*;
 use crate::metrics::{
-    FabricStats, FrameStats, Matching, PacketCounts, Queue, Recorder, RunFacts, RunResult, Steady,
-    Utilisation, Window,
+    FabricStats, FrameStats, Matching, PacketCounts, ProgramStats, Queue, Recorder, RunFacts,
+    RunResult, Steady, Utilisation, Window,
 };
 
 const REFERENCE: &str = include_str!("../../../../docs/reference/output.md");
@@ -72,7 +72,19 @@ fn run() -> RunResult {
         packets: Some(PACKET_COUNTS),
         notices: vec!["from the fabric".to_owned()],
     };
-    RunResult { steady: Some(Steady::sample()), ..recorder.finish(facts, stats) }
+    let result = recorder.finish(facts, stats);
+    RunResult { steady: Some(Steady::sample()), program: Some(program()), ..result }
+}
+
+fn program() -> ProgramStats {
+    ProgramStats {
+        name: "gather".to_owned(),
+        steps: 3,
+        finished_ns: 10.0,
+        links_ns: 5.0,
+        over_links: Some(2.0),
+        order: Vec::new(),
+    }
 }
 
 const PACKET_COUNTS: PacketCounts = PacketCounts {
@@ -86,6 +98,15 @@ const PACKET_COUNTS: PacketCounts = PacketCounts {
     trimmed: Some(3),
     returned: Some(1),
 };
+
+/// The JSON of [`program`].
+const PROGRAM: &str = r#"{
+    "name": "gather",
+    "steps": 3,
+    "finished_ns": 10.0,
+    "links_ns": 5.0,
+    "over_links": 2.0
+  }"#;
 
 /// The JSON of the packets of [`run`].
 const PACKETS: &str = r#"{
@@ -191,6 +212,7 @@ fn the_json_of_a_run_is_this() {
   "payload_goodput_gbps_per_node": 0.512,
   "control_overhead": 0.25,
   "steady": {steady},
+  "program": {PROGRAM},
   "kinds": {{
     "read": {read},
     "write": {write},

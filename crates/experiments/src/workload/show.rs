@@ -62,11 +62,11 @@ impl Request {
     ///
     /// # Errors
     ///
-    /// When the workload cannot be used, or is a trace.
+    /// When the workload cannot be used, or is a trace or a program.
     pub fn run(&self) -> Result<Shown, Error> {
         let scenario = self.scenario()?;
         let WorkloadConfig::Poisson(workload) = &scenario.workload else {
-            let problem = "its messages are a trace's: must be workload.kind = \"poisson\"";
+            let problem = "its messages are not synthetic: must be workload.kind = \"poisson\"";
             return Err(InputError::file(Path::new(&self.workload), problem).into());
         };
         let offered = offered(&scenario)?.expect("a synthetic workload asks for something");

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use super::Scenario;
+use crate::workload::program::{ProgramConfig, STEPS_MAX};
 use crate::workload::{LinkBlocks, Poisson, WorkloadConfig};
 use crate::{Kind, MessageSource};
 
@@ -24,6 +25,9 @@ pub fn check_scenario(text: &str) {
     let (nodes, link) = (scenario.fabric.nodes, scenario.fabric.link);
     assert!((2..=512).contains(&nodes), "{nodes} nodes");
     assert!(scenario.run.warmup_fraction + scenario.run.cooldown_fraction < 1.0);
+    if let WorkloadConfig::Program(config) = &scenario.workload {
+        check_program(config, nodes);
+    }
     let WorkloadConfig::Poisson(poisson) = &scenario.workload else {
         return;
     };
@@ -42,5 +46,18 @@ pub fn check_scenario(text: &str) {
         };
         assert!(message.compute < nodes && message.memory < nodes, "{message:?}");
         assert_ne!(message.compute, message.memory);
+    }
+}
+
+/// Largest program that the check builds: larger ones take too long for so many texts.
+const STEPS_BUILT: u64 = 20_000;
+
+/// Checks that an accepted program can be built, and is as large as its parameters say.
+fn check_program(config: &ProgramConfig, nodes: u16) {
+    let steps = config.size(nodes).steps();
+    assert!(steps <= STEPS_MAX, "{steps} steps");
+    if steps <= STEPS_BUILT {
+        let program = config.program(nodes, 1).expect("an accepted program can be built");
+        assert_eq!(program.steps().len() as u64, steps, "{config:?}");
     }
 }

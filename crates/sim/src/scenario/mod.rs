@@ -5,6 +5,7 @@
 //! keys.
 
 mod check;
+mod program;
 mod shipped;
 mod workload;
 
@@ -158,11 +159,12 @@ impl Scenario {
     pub fn messages(&self) -> Option<u64> {
         match (&self.workload, self.run.length) {
             (WorkloadConfig::Poisson(poisson), Length::Given) => Some(poisson.messages),
+            (WorkloadConfig::Program(program), _) => Some(program.size(self.fabric.nodes).messages),
             _ => None,
         }
     }
 
-    /// The same scenario with this number of messages. A trace is unchanged.
+    /// The same scenario with this number of messages. A trace or a program is unchanged.
     #[must_use]
     pub fn with_messages(&self, messages: u64) -> Scenario {
         let mut given = self.clone();
@@ -183,7 +185,13 @@ impl Scenario {
                 // Waiting messages cost slightly more.
                 poisson.messages as f64 * packets * (1.0 + poisson.load)
             }
-            WorkloadConfig::Trace(_) => f64::INFINITY,
+            WorkloadConfig::Trace(_) | WorkloadConfig::ExecutionTrace(_) => f64::INFINITY,
+            WorkloadConfig::Program(program) => {
+                let nodes = self.fabric.nodes;
+                let bytes = program.message_bytes_max(nodes).0 as f64;
+                let packets = 1.0 + bytes / self.fabric.packet.mtu.0 as f64;
+                program.size(nodes).messages as f64 * packets
+            }
         }
     }
 

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use ethermem_units::Bytes;
 
-use super::{Length, RunConfig};
+use super::{Length, RunConfig, program};
 use crate::config::FabricConfig;
 use crate::keys::node;
 use crate::keys::{Table, as_number, as_text};
@@ -26,6 +26,7 @@ const LOAD_SLACK: f64 = 1e-9;
 enum Kind {
     Poisson,
     Trace,
+    Program,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -44,9 +45,11 @@ pub(super) fn read(
     folder: &Path,
 ) -> Result<(WorkloadConfig, bool), InputError> {
     let table = root.table("workload")?;
-    let kind = table.choice("kind", &[("poisson", Kind::Poisson), ("trace", Kind::Trace)])?;
+    let kinds = [("poisson", Kind::Poisson), ("trace", Kind::Trace), ("program", Kind::Program)];
+    let kind = table.choice("kind", &kinds)?;
     let (poisson, is_auto) = poisson(&table, fabric, folder)?;
     let trace = trace(&table, folder)?;
+    let program = program::read(&table, fabric.nodes, folder, kind == Kind::Program)?;
     for key in POISSON_KEYS {
         table.only(key, "with workload.kind = \"poisson\"", kind == Kind::Poisson)?;
     }
@@ -63,12 +66,13 @@ pub(super) fn read(
             let problem = "workload.kind = \"trace\" needs a file";
             return Err(table.error("trace", problem));
         }
+        (Kind::Program, _) => program,
     };
     table.finish()?;
     Ok((workload, is_auto))
 }
 
-/// Every key that has no meaning for a trace.
+/// Every key that only synthetic messages have.
 const POISSON_KEYS: [&str; 12] = [
     "pattern",
     "incast_fan_in",
@@ -191,7 +195,7 @@ fn trace(table: &Table<'_>, folder: &Path) -> Result<Option<TraceConfig>, InputE
     Ok(Some(TraceConfig { path, format }))
 }
 
-/// Reads how the run is made; by default all messages of a trace are measured.
+/// Reads how the run is made; by default all messages of a trace or a program are measured.
 pub(super) fn read_run(
     root: &Table<'_>,
     workload: &WorkloadConfig,
@@ -200,13 +204,13 @@ pub(super) fn read_run(
     let table = root.table("run")?;
     let cut = match workload {
         WorkloadConfig::Poisson(_) => 0.05,
-        WorkloadConfig::Trace(_) => 0.0,
+        _ => 0.0,
     };
     let fraction = |key: &str| {
         let below_1 = |value: &toml::de::DeValue<'_>| {
             as_number(value).filter(|value| (0.0..1.0).contains(value))
         };
-        let value = table.read(key, "0.05, for traces 0", "0 to under 1", below_1)?;
+        let value = table.read(key, "0.05, for traces and programs 0", "0 to under 1", below_1)?;
         Ok::<f64, InputError>(value.unwrap_or(cut))
     };
     let seed = table.integer("seed", 1, 0..=u64::MAX)?;

@@ -16,7 +16,7 @@ use crate::workload::{InputError, WorkloadConfig};
 const SOURCES: &str = env!("ETHERMEM_SOURCES");
 
 /// SHA-256 of everything that a point's result depends on: the simulator, the fabric, every key of
-/// the scenario with its seed and sizes, and the bytes of its trace, wherever it lies.
+/// the scenario with its seed and sizes, and the bytes of its traces, wherever they lie.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Identity([u8; 32]);
 
@@ -47,6 +47,12 @@ impl Identities<'_> {
                 None => file_digest(&path)?,
             };
             self.traces.insert(path, trace_digest.clone());
+        }
+        if let WorkloadConfig::ExecutionTrace(traces) = &mut scenario.workload {
+            for node in 0..scenario.fabric.nodes {
+                trace_digest.push_str(&file_digest(&traces.file(node))?);
+            }
+            traces.prefix = PathBuf::new();
         }
         // The text is derived, so that no field of a scenario can be forgotten. The hash includes
         // the sources, which cover a change of the text's form.
@@ -110,6 +116,31 @@ mod tests {
         assert_eq!(different.len(), 8);
         assert_eq!(base.to_string().len(), 64);
         assert_eq!(SOURCES.len(), 64);
+    }
+
+    #[test]
+    fn execution_traces_count_by_their_bytes_too() {
+        let folder = tempfile::tempdir().unwrap();
+        let set = |prefix: &str| {
+            let trace = folder.path().join(prefix);
+            scenario(&[
+                "fabric.nodes=2",
+                &format!(
+                    "workload={{kind = 'program', program.name = 'execution-trace', \
+                     program.trace = '{}'}}",
+                    trace.display()
+                ),
+            ])
+        };
+        let of = |prefix: &str| Identities::new().of("edm", &set(prefix));
+        let write = |name: &str, text: &str| fs::write(folder.path().join(name), text).unwrap();
+        for (name, text) in [("a.0.et", "x"), ("a.1.et", "y"), ("b.0.et", "x"), ("b.1.et", "y")] {
+            write(name, text);
+        }
+        assert_eq!(of("a").unwrap(), of("b").unwrap());
+        write("b.1.et", "z");
+        assert_ne!(of("a").unwrap(), of("b").unwrap());
+        assert!(of("c").unwrap_err().to_string().contains("c.0.et: cannot be read"));
     }
 
     #[test]

@@ -19,6 +19,8 @@ mod loss;
 mod lossless;
 mod ndp;
 mod packets;
+mod programs;
+mod programs_page;
 #[path = "../../../units/tests/support/property.rs"]
 mod property;
 mod queueing;

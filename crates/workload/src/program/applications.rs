@@ -142,6 +142,8 @@ pub struct KeyValue {
     pub reads: f64,
     /// A server's computation for each request.
     pub serve: Ps,
+    /// A client's computation between an answer and the request that it allows.
+    pub think: Ps,
 }
 
 impl KeyValue {
@@ -172,8 +174,9 @@ impl KeyValue {
             for request in 0..self.requests {
                 let server = self.clients + self.server(&mut random);
                 let before = request.checked_sub(self.in_flight);
-                let waits = before.map(|before| answers[before as usize]);
-                let served = builder.compute(server, self.serve, request, waits.as_slice())?;
+                let answer = before.map(|before| answers[before as usize]);
+                let thought = builder.compute(client, self.think, request, answer.as_slice())?;
+                let served = builder.compute(server, self.serve, request, &[thought])?;
                 let is_read = unit(random.next_u64()) < self.reads;
                 let kind = if is_read { Kind::Read } else { Kind::Write };
                 let (compute, memory, bytes) = (client, server, self.value_bytes);

@@ -94,6 +94,37 @@ pub fn ring_allreduce(nodes: u16, bytes: Bytes) -> Result<Program, ProgramError>
     Ok(builder.build())
 }
 
+/// Every node ends with a part of the sum of all nodes' vectors of `bytes`: the first half of
+/// [`ring_allreduce`].
+///
+/// # Errors
+/// The errors of [`ring_allreduce`].
+pub fn ring_reduce_scatter(nodes: u16, bytes: Bytes) -> Result<Program, ProgramError> {
+    at_least_two(nodes)?;
+    at_least("bytes", bytes, nodes.into())?;
+    let count = u32::from(nodes);
+    half_ring(nodes, |chunk| chunk_bytes(bytes, count, chunk))
+}
+
+/// Every node ends with `bytes` of each node: the second half of [`ring_allreduce`].
+///
+/// # Errors
+/// [`ProgramError`] with fewer than two nodes, or without data.
+pub fn ring_all_gather(nodes: u16, bytes: Bytes) -> Result<Program, ProgramError> {
+    at_least_two(nodes)?;
+    half_ring(nodes, |_| bytes)
+}
+
+fn half_ring(nodes: u16, bytes: impl Fn(u32) -> Bytes) -> Result<Program, ProgramError> {
+    let members: Vec<_> = (0..nodes).collect();
+    let chunks: Vec<_> = (0..u32::from(nodes)).map(|chunk| (chunk, bytes(chunk))).collect();
+    let none: Waits = vec![Vec::new(); members.len()];
+    let mut builder = Builder::new(nodes);
+    let ring = Ring { members: &members, chunks: &chunks, offset: 0 };
+    ring.add(&mut builder, &none, &mut none.clone())?;
+    Ok(builder.build())
+}
+
 /// As [`ring_allreduce`], for groups of nodes with faster links inside, as racks are: reduce and
 /// scatter in each group, allreduce of each chunk over the groups, gather in each group. Nodes of a
 /// group follow each other.

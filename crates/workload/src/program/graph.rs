@@ -5,6 +5,11 @@ use thiserror::Error;
 
 use crate::{Kind, NodeIndex};
 
+/// Maximum number of steps of a program: 200 MB of them.
+pub const STEPS_MAX: u64 = 1 << 22;
+/// Maximum number of dependencies of a program.
+pub const EDGES_MAX: u64 = 1 << 25;
+
 /// A step of a program, by its number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct StepId(pub u32);
@@ -74,8 +79,8 @@ pub enum ProgramError {
         /// What it depends on.
         on: u32,
     },
-    /// The program has more steps, or edges, than numbers.
-    #[error("more than 2^32 - 1 steps or dependencies")]
+    /// The program has too many steps, or nodes, to be built.
+    #[error("more than {STEPS_MAX} steps, {EDGES_MAX} dependencies or 65535 nodes")]
     TooLarge,
     /// A parameter is out of range.
     #[error("{name} = {value}: must be {must_be}")]
@@ -99,6 +104,42 @@ pub struct Program {
     /// By step: where its followers begin in `followers`; one more at the end.
     first_follower: Vec<u32>,
     followers: Vec<StepId>,
+}
+
+impl Work {
+    /// The two ends of a message, or the node of a computation twice.
+    #[must_use]
+    pub fn ends(&self) -> [NodeIndex; 2] {
+        match *self {
+            Work::Message { compute, memory, .. } => [compute, memory],
+            Work::Compute { node, .. } => [node, node],
+        }
+    }
+
+    /// Bytes of data that it moves, from the first node to the second; `None` for a computation.
+    #[must_use]
+    pub fn moves(&self) -> Option<(NodeIndex, NodeIndex, Bytes)> {
+        match *self {
+            Work::Message { kind: Kind::Write, compute, memory, bytes } => {
+                Some((compute, memory, bytes))
+            }
+            Work::Message { compute, memory, bytes, .. } => Some((memory, compute, bytes)),
+            Work::Compute { .. } => None,
+        }
+    }
+}
+
+impl std::fmt::Display for Work {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Work::Message { kind, compute, memory, bytes } => {
+                write!(f, "{} of {} B from node {compute} to {memory}", kind.name(), bytes.0)
+            }
+            Work::Compute { node, duration } => {
+                write!(f, "computation of {} ns on node {node}", duration.as_ns_f64())
+            }
+        }
+    }
 }
 
 impl Program {
@@ -134,30 +175,38 @@ impl Program {
         &self.followers[first as usize..end as usize]
     }
 
+    /// By step: the steps that it depends on.
+    #[must_use]
+    pub fn dependencies(&self) -> Vec<Vec<StepId>> {
+        let mut before = vec![Vec::new(); self.steps().len()];
+        for step in (0..self.steps().len() as u32).map(StepId) {
+            for follower in self.followers(step) {
+                before[follower.0 as usize].push(step);
+            }
+        }
+        before
+    }
+
+    fn message_bytes(&self) -> impl Iterator<Item = u64> {
+        self.steps.iter().filter_map(|step| step.work.moves()).map(|(.., bytes)| bytes.0)
+    }
+
     /// Bytes of all messages.
     #[must_use]
     pub fn bytes(&self) -> Bytes {
-        let bytes = self.steps.iter().map(|step| match step.work {
-            Work::Message { bytes, .. } => bytes.0,
-            Work::Compute { .. } => 0,
-        });
-        Bytes(bytes.sum())
+        Bytes(self.message_bytes().sum())
     }
 
-    /// The longest chain of steps, each of which takes what `cost` says: no network is faster.
+    /// Bytes of the largest message; zero without messages.
     #[must_use]
-    pub fn critical_path(&self, cost: impl Fn(&Work) -> Ps) -> Ps {
-        let mut begins = vec![Ps(0); self.steps.len()];
-        let mut longest = Ps(0);
-        for (at, step) in self.steps.iter().enumerate() {
-            let ends = begins[at] + cost(&step.work);
-            longest = longest.max(ends);
-            for follower in self.followers(StepId(at as u32)) {
-                let begin = &mut begins[follower.0 as usize];
-                *begin = (*begin).max(ends);
-            }
-        }
-        longest
+    pub fn message_bytes_max(&self) -> Bytes {
+        Bytes(self.message_bytes().max().unwrap_or(0))
+    }
+
+    /// Number of messages.
+    #[must_use]
+    pub fn messages(&self) -> u64 {
+        self.message_bytes().count() as u64
     }
 }
 
@@ -187,7 +236,8 @@ impl Builder {
         if let Some(on) = after.iter().find(|on| on.0 >= number) {
             return Err(ProgramError::Later { step: number, on: on.0 });
         }
-        if u32::try_from(self.edges.len() + after.len()).is_err() || number == u32::MAX {
+        let edges = (self.edges.len() + after.len()) as u64;
+        if edges > EDGES_MAX || u64::from(number) >= STEPS_MAX {
             return Err(ProgramError::TooLarge);
         }
         self.steps.push(step);
@@ -196,10 +246,7 @@ impl Builder {
     }
 
     fn check(&self, number: u32, work: &Work) -> Result<(), ProgramError> {
-        let (ends, bytes) = match *work {
-            Work::Message { compute, memory, bytes, .. } => ([compute, memory], Some(bytes)),
-            Work::Compute { node, .. } => ([node, node], None),
-        };
+        let (ends, bytes) = (work.ends(), work.moves().map(|(.., bytes)| bytes));
         let nodes = self.nodes;
         if let Some(&node) = ends.iter().find(|node| **node >= nodes) {
             return Err(ProgramError::NoSuchNode { node, nodes });

@@ -5,18 +5,31 @@
 //! has ended. Applications are closed loops of this form: collectives of training
 //! ([`ring_allreduce`], [`hierarchical_allreduce`], [`all_to_all`], [`gather`], [`broadcast`]),
 //! supersteps of graphs ([`Supersteps`]), a shuffle ([`Shuffle`]), clients of a key-value store
-//! ([`KeyValue`]). The same graph runs on every fabric.
+//! ([`KeyValue`]). Execution traces of the field are programs, too ([`ExecutionTraceConfig`]). A
+//! [`ProgramConfig`] names one with its parameters. The same graph runs on every
+//! fabric: a [`ProgramSource`] says when each message leaves.
 
 mod applications;
+mod bound;
+mod chakra;
 mod collectives;
+mod config;
 mod graph;
+mod repeat;
 mod run;
+mod source;
 #[cfg(test)]
 mod tests;
 
 pub use applications::{KeyValue, Shuffle, Supersteps};
+pub use chakra::ExecutionTraceConfig;
+#[doc(hidden)]
+pub use chakra::check_execution_trace;
 pub use collectives::{
-    BroadcastShape, all_to_all, broadcast, gather, hierarchical_allreduce, ring_allreduce,
+    BroadcastShape, all_to_all, broadcast, gather, hierarchical_allreduce, ring_all_gather,
+    ring_allreduce, ring_reduce_scatter,
 };
-pub use graph::{Builder, Program, ProgramError, Step, StepId, Work};
+pub use config::{Algorithm, ProgramConfig, ProgramSize};
+pub use graph::{Builder, EDGES_MAX, Program, ProgramError, STEPS_MAX, Step, StepId, Work};
 pub use run::{ProgramRun, StepFault};
+pub use source::{ProgramSource, Unfinished};

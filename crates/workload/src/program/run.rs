@@ -76,6 +76,15 @@ impl<'a> ProgramRun<'a> {
         self.ended
     }
 
+    /// Steps that have not begun, and may not yet.
+    #[must_use]
+    pub fn waiting(&self) -> Vec<StepId> {
+        let all = self.states.iter().enumerate();
+        all.filter(|(_, state)| matches!(state, State::Waits(1..)))
+            .map(|(step, _)| StepId(step as u32))
+            .collect()
+    }
+
     /// True after the last step.
     #[must_use]
     pub fn is_complete(&self) -> bool {

@@ -210,6 +210,7 @@ fn a_client_has_so_many_requests_under_way_and_servers_share_them() {
         value_bytes: Bytes(32),
         reads: 0.75,
         serve: Ps(5),
+        think: Ps(3),
     };
     let program = store.program(9).unwrap();
     assert_eq!(program, store.program(9).unwrap(), "a seed means one program");
@@ -227,7 +228,7 @@ fn a_client_has_so_many_requests_under_way_and_servers_share_them() {
     // 6,000 requests: 2,000 a server and 4,500 reads, within five standard deviations.
     assert!(by_server[2..].iter().all(|&count| count.abs_diff(2000) < 5 * 37), "{by_server:?}");
     assert!(reads.abs_diff(4500) < 5 * 34, "{reads}");
-    assert_eq!(program.critical_path(cost), Ps(750 * (5 + 32)));
+    assert_eq!(program.critical_path(cost), Ps(750 * (3 + 5 + 32)));
 }
 
 #[test]
@@ -256,6 +257,7 @@ fn what_is_no_program_is_refused_with_the_reason() {
         value_bytes: Bytes(1),
         reads: 2.0,
         serve: Ps(0),
+        think: Ps(0),
     };
     assert_eq!(text(store.program(1)), "reads = 2: must be a share from 0 to 1");
     assert!(KeyValue { in_flight: 0, reads: 0.5, ..store }.program(1).is_err());

@@ -208,7 +208,7 @@ fn no_key_of_synthetic_messages_is_ignored_beside_a_trace() {
         }
         let value = match default.as_str() {
             "none" => "\"hadoop\"",
-            "nodes - 1" => "143",
+            "nodes - 1" | "3/4 of nodes" | "1/2 of nodes" => "143",
             default => default,
         };
         let text = format!("[workload]\nkind = \"trace\"\ntrace = \"t.csv\"\n{key} = {value}\n");
@@ -216,7 +216,7 @@ fn no_key_of_synthetic_messages_is_ignored_beside_a_trace() {
         assert!(error.contains(": it changes nothing: allowed only "), "{error}");
         keys += 1;
     }
-    assert_eq!(keys, 12);
+    assert_eq!(keys, 12 + 16);
 }
 
 #[test]

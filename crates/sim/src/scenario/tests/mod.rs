@@ -27,6 +27,7 @@ use crate::workload::{
 
 mod bad_input;
 mod every_key;
+mod programs;
 mod settings;
 
 const FABRICS: [&str; 2] = ["edm", "raw-ethernet"];
@@ -38,7 +39,7 @@ fn parse(text: &str) -> Result<Scenario, String> {
 fn poisson(scenario: &Scenario) -> &PoissonConfig {
     match &scenario.workload {
         WorkloadConfig::Poisson(poisson) => poisson,
-        WorkloadConfig::Trace(_) => panic!("a synthetic workload"),
+        _ => panic!("a synthetic workload"),
     }
 }
 
@@ -206,7 +207,7 @@ fn shown(keys: Vec<Key>) -> Vec<[String; 3]> {
 #[test]
 fn every_scenario_of_the_repository_is_read() {
     let folder = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios"));
-    let mut read = 0;
+    let (mut read, mut programs) = (0, 0);
     for entry in std::fs::read_dir(folder).expect("the scenarios") {
         let path = entry.expect("an entry").path();
         // Plans of `ethermem bench ycsb` have a parser of their own.
@@ -214,8 +215,13 @@ fn every_scenario_of_the_repository_is_read() {
             continue;
         }
         let scenario = Scenario::load(&path, FABRIC_NAMES).expect("a scenario");
-        let PoissonConfig { load, messages, sizes, .. } = poisson(&scenario);
         let name = path.file_stem().and_then(|name| name.to_str()).expect("a name");
+        if let WorkloadConfig::Program(program) = &scenario.workload {
+            assert_eq!(format!("program-{}", program.name()), name);
+            programs += 1;
+            continue;
+        }
+        let PoissonConfig { load, messages, sizes, .. } = poisson(&scenario);
         match (name, name.strip_prefix("app-")) {
             (_, Some(application)) => {
                 assert_eq!((*load, *messages), (0.4, 20_000), "{name}");
@@ -241,6 +247,7 @@ fn every_scenario_of_the_repository_is_read() {
     let all = crate::registry::FABRICS.iter();
     let rivals = all.filter(|fabric| fabric.name != "edm" && !fabric.is_bound);
     assert_eq!(read, 12 + rivals.count(), "a scenario for every rival");
+    assert_eq!(programs, 8, "a scenario for every program");
 }
 
 #[test]
