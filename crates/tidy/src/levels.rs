@@ -56,7 +56,11 @@ pub const EDGES: [Edges; 32] = [
     ),
     ("study", &["sim", "trace", "units"], &[]),
     ("pool", &["offload", "units", "wire"], &[]),
-    ("ethermem", &["clio", "cxl", "offload", "pool", "sim", "udp", "units", "wire"], &["node", "ring"]),
+    (
+        "ethermem",
+        &["clio", "cxl", "offload", "pool", "sim", "udp", "units", "wire"],
+        &["node", "ring"],
+    ),
     ("pager", &["ethermem", "trace", "units"], &["node"]),
     ("kv", &["ethermem"], &["clio", "edm", "node", "sim", "units", "wire"]),
     ("resp", &["ethermem", "http", "kv"], &["node", "units", "wire"]),

@@ -21,7 +21,7 @@ use ethermem_workload::{Kind, Message, NodeIndex};
 use super::config::{DfabricConfig, Rate};
 use super::slab::Slab;
 use super::{Event, parts};
-use crate::cxl::{self, Cxl, World};
+use crate::cxl::{self, Cxl, Order, World};
 
 /// References to Buffers of a rack at once.
 pub(super) const HOLDS_MAX: u32 = 1 << 17;
@@ -63,6 +63,8 @@ pub(super) struct Transfer {
     pub(super) what: What,
     /// The message whose data it moves.
     pub(super) message: Option<Handle>,
+    /// Of a read: when its memory begins with it, and the lines that were asked for.
+    pub(super) read: Option<(Ps, u64)>,
 }
 
 /// What a node does once a copy has ended.
@@ -122,6 +124,8 @@ impl Queue {
 pub(super) struct TxQ {
     pub(super) ring: Queue,
     pub(super) outbox: VecDeque<DescriptorWords>,
+    /// When each entry of the ring was stored: a load finds those that were there as it began.
+    pub(super) stored: VecDeque<Ps>,
     /// True while its tail is being loaded.
     pub(super) loading: bool,
     /// True while its last entry waits for room in a NIC's queue.
@@ -169,15 +173,18 @@ pub(super) struct Memory {
     rate: Rate,
     /// Time of an access; `None` for a node's memory, which takes the scenario's.
     access: Option<Ps>,
-    /// The end of the last access in its bandwidth.
-    free: Ps,
+    /// True if reads and writes have the bandwidth each, and false if they share it.
+    is_apart: bool,
+    /// The end of the last read, and of the last write, in its bandwidth.
+    read: Ps,
+    write: Ps,
 }
 
 /// What the flits of a rack need of it.
 struct InRack<'a> {
     sim: &'a mut Sim<Event>,
     rack: RackId,
-    transfers: &'a Slab<Transfer>,
+    transfers: &'a mut Slab<Transfer>,
     memories: &'a mut [Memory],
 }
 
@@ -211,24 +218,37 @@ impl World for InRack<'_> {
         }
     }
 
-    fn memory_has(&mut self, memory: NodeIndex, lines: u8, at: Ps, access: Ps) -> Ps {
-        self.memories[usize::from(memory)].read(at, u64::from(lines) * LINE_BYTES, access)
+    fn memory_has(&mut self, id: u32, lines: u8, at: Ps, access: Ps) -> Ps {
+        let Transfer { memory, bytes, read, .. } = &mut self.transfers[id];
+        let memory = &mut self.memories[usize::from(*memory)];
+        let (begin, asked) = read.get_or_insert_with(|| (memory.read(at, *bytes), 0));
+        *asked += u64::from(lines);
+        let took = memory.rate.time((*asked * LINE_BYTES).min(*bytes));
+        at.max(*begin + took) + memory.access.unwrap_or(access)
     }
 }
 
 impl Memory {
-    /// The time from which a read's data is there: reads follow each other at the memory's rate.
-    fn read(&mut self, at: Ps, bytes: u64, access: Ps) -> Ps {
-        let start = at.max(self.free);
-        self.free = start + self.rate.time(bytes);
-        start + self.access.unwrap_or(access)
+    /// The time at which a read begins: whole reads follow each other at the memory's rate.
+    fn read(&mut self, at: Ps, bytes: u64) -> Ps {
+        let start = at.max(self.read);
+        self.read = start + self.rate.time(bytes);
+        self.share(self.read);
+        start
     }
 
     /// The time at which data that was whole at `at` is written: it is written as it comes.
     pub(super) fn written(&mut self, at: Ps, bytes: u64) -> Ps {
         let took = self.rate.time(bytes);
-        self.free = self.free.max(at.saturating_sub(took)) + took;
-        self.free.max(at)
+        self.write = self.write.max(at.saturating_sub(took)) + took;
+        self.share(self.write);
+        self.write.max(at)
+    }
+
+    fn share(&mut self, end: Ps) {
+        if !self.is_apart {
+            (self.read, self.write) = (end, end);
+        }
     }
 }
 
@@ -282,7 +302,7 @@ impl Rack {
         let devices = rules.devices(nics);
         let ports = nodes + devices + nics;
         let fabric = Cxl::network(
-            rules.fabric(config),
+            (rules.fabric(config), Order::Whole),
             ports,
             rules.fabric_rate(config),
             (config.propagation, config.memory_access),
@@ -291,11 +311,18 @@ impl Rack {
         let memory = |port| {
             let is_local = port < nodes;
             let rate = Rate::of_gbps(if is_local { rules.local_gbps } else { device_gbps });
-            Memory { rate, access: (!is_local).then_some(rules.device), free: Ps::ZERO }
+            Memory {
+                rate,
+                access: (!is_local).then_some(rules.device),
+                is_apart: is_local || rules.at_best,
+                read: Ps::ZERO,
+                write: Ps::ZERO,
+            }
         };
         let tx = || TxQ {
             ring: Queue::new(rules.queue_entries),
             outbox: VecDeque::new(),
+            stored: VecDeque::new(),
             loading: false,
             blocked: false,
         };
@@ -323,7 +350,7 @@ impl Rack {
             buffer_bytes: rules.buffer_bytes,
             posted: 0,
             own: 0,
-            port: rules.times(config).port,
+            port: rules.fabric(config).port,
         };
         rack.grant_receive(rules);
         (0..nics).for_each(|nic| rack.refill(nic));
@@ -437,13 +464,18 @@ impl Rack {
     pub(super) fn store(&mut self, now: Ps, buffer: FabricAddress, bytes: u64) -> Ps {
         let memory = self.memory_of(buffer);
         let memory = &mut self.memories[usize::from(memory)];
-        memory.free = memory.free.max(now) + memory.rate.time(bytes);
-        memory.free
+        memory.write = memory.write.max(now) + memory.rate.time(bytes);
+        memory.write
     }
 
     /// The memory in which an address is.
     pub(super) fn memory_of(&self, address: FabricAddress) -> u16 {
         self.pool.device_of(address).expect("no device is lost").0
+    }
+
+    /// The memory device of a received packet, if it is chosen packet by packet.
+    pub(super) fn device(&self, number: u32) -> u16 {
+        self.nodes + (number % u32::from(self.devices)) as u16
     }
 
     /// The port of a NIC.
@@ -506,7 +538,8 @@ impl Rack {
             };
             let what = What::Lines { ask: id, lines };
             let (kind, memory) = (ask.kind, ask.memory);
-            let transfer = Transfer { kind, port: node, memory, bytes, what, message };
+            let read = None;
+            let transfer = Transfer { kind, port: node, memory, bytes, what, message, read };
             self.transfer(sim, transfer);
         }
     }

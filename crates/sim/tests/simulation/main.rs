@@ -8,6 +8,7 @@ mod contention;
 mod cxl;
 mod cxl_ethernet;
 mod determinism;
+mod dfabric;
 mod edm_artifact;
 mod egress;
 mod fastpass;
