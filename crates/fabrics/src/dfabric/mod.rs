@@ -9,6 +9,8 @@ mod config;
 mod endpoint;
 mod nic;
 mod parts;
+#[cfg(test)]
+mod published;
 mod rack;
 mod slab;
 #[cfg(test)]
