@@ -50,9 +50,9 @@ pub enum Event {
 pub(crate) enum Order {
     /// All take turns, line by line.
     InTurn,
-    /// Those of a kind follow each other: loads and stores of some lines in the order of their node,
-    /// and packets of CXL.io, which a link carries in one piece. The two kinds take turns, as the
-    /// multiplexer of CXL.io and CXL.mem lets them.
+    /// Those of a kind follow each other: loads and stores of some lines in the order of their
+    /// node, and packets of CXL.io, which a link carries in one piece. The two kinds take turns,
+    /// as the multiplexer of CXL.io and CXL.mem lets them.
     Whole,
 }
 
@@ -91,7 +91,7 @@ pub(crate) trait World {
     /// Data of a message leaves its node at `at`.
     fn leaves(&mut self, handle: Handle, at: Ps);
 
-    /// The time at which the memory of a message, which takes `access`, has lines requested at `at`.
+    /// The time at which a message's memory, which takes `access`, has lines requested at `at`.
     fn memory_has(&mut self, _handle: Handle, _lines: u8, at: Ps, access: Ps) -> Ps {
         at + access
     }

@@ -357,8 +357,8 @@ impl Dfabric {
         self.loaded(sim, packet);
     }
 
-    /// A node has loaded a packet: it is then in its own memory. Packets of an RxQ pass the stack in
-    /// their order.
+    /// A node has loaded a packet: it is then in its own memory. Packets of an RxQ pass the stack
+    /// in their order.
     pub(super) fn loaded(&mut self, sim: &mut Sim<Event>, packet: u32) {
         let descriptor = self.packets[packet].descriptor;
         let (rack, _) = self.member(node_of(descriptor.destination));

@@ -7,10 +7,9 @@
 
 mod config;
 mod endpoint;
+mod memory;
 mod nic;
 mod parts;
-#[cfg(test)]
-mod published;
 mod rack;
 mod slab;
 #[cfg(test)]

@@ -19,6 +19,7 @@ use ethermem_wire::dfabric::{Descriptor, DescriptorWords, FabricAddress, Identit
 use ethermem_workload::{Kind, Message, NodeIndex};
 
 use super::config::{DfabricConfig, Rate};
+use super::memory::Memory;
 use super::slab::Slab;
 use super::{Event, parts};
 use crate::cxl::{self, Cxl, Order, World};
@@ -168,18 +169,6 @@ pub(super) struct Nic {
     pub(super) stalled: bool,
 }
 
-/// A memory with a bandwidth.
-pub(super) struct Memory {
-    rate: Rate,
-    /// Time of an access; `None` for a node's memory, which takes the scenario's.
-    access: Option<Ps>,
-    /// True if reads and writes have the bandwidth each, and false if they share it.
-    is_apart: bool,
-    /// The end of the last read, and of the last write, in its bandwidth.
-    read: Ps,
-    write: Ps,
-}
-
 /// What the flits of a rack need of it.
 struct InRack<'a> {
     sim: &'a mut Sim<Event>,
@@ -225,30 +214,6 @@ impl World for InRack<'_> {
         *asked += u64::from(lines);
         let took = memory.rate.time((*asked * LINE_BYTES).min(*bytes));
         at.max(*begin + took) + memory.access.unwrap_or(access)
-    }
-}
-
-impl Memory {
-    /// The time at which a read begins: whole reads follow each other at the memory's rate.
-    fn read(&mut self, at: Ps, bytes: u64) -> Ps {
-        let start = at.max(self.read);
-        self.read = start + self.rate.time(bytes);
-        self.share(self.read);
-        start
-    }
-
-    /// The time at which data that was whole at `at` is written: it is written as it comes.
-    pub(super) fn written(&mut self, at: Ps, bytes: u64) -> Ps {
-        let took = self.rate.time(bytes);
-        self.write = self.write.max(at.saturating_sub(took)) + took;
-        self.share(self.write);
-        self.write.max(at)
-    }
-
-    fn share(&mut self, end: Ps) {
-        if !self.is_apart {
-            (self.read, self.write) = (end, end);
-        }
     }
 }
 
@@ -311,13 +276,7 @@ impl Rack {
         let memory = |port| {
             let is_local = port < nodes;
             let rate = Rate::of_gbps(if is_local { rules.local_gbps } else { device_gbps });
-            Memory {
-                rate,
-                access: (!is_local).then_some(rules.device),
-                is_apart: is_local || rules.at_best,
-                read: Ps::ZERO,
-                write: Ps::ZERO,
-            }
+            Memory::new(rate, (!is_local).then_some(rules.device), is_local || rules.at_best)
         };
         let tx = || TxQ {
             ring: Queue::new(rules.queue_entries),
@@ -464,8 +423,7 @@ impl Rack {
     pub(super) fn store(&mut self, now: Ps, buffer: FabricAddress, bytes: u64) -> Ps {
         let memory = self.memory_of(buffer);
         let memory = &mut self.memories[usize::from(memory)];
-        memory.write = memory.write.max(now) + memory.rate.time(bytes);
-        memory.write
+        memory.store(now, bytes)
     }
 
     /// The memory in which an address is.

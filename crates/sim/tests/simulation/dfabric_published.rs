@@ -1,32 +1,24 @@
 //! Figures of the paper that the fabric answers, as `docs/fabrics/dfabric.md` shows them.
 //!
-//! `cargo test -p ethermem-fabrics --lib dfabric::published -- --nocapture` prints ours. The
+//! `cargo test -p ethermem-sim --test simulation dfabric_published -- --nocapture` prints ours. The
 //! prototype (Table 3) is ten times as fast here, since a link has at least 10 Gb/s: C is 10 Gb/s
 //! instead of about 1, and every time of Table 3 a tenth.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use ethermem_engine::FabricConfig;
-use ethermem_engine::config::Reader;
-use ethermem_engine::engine::{Advance, Fabric, Heard, live};
+use ethermem_sim::Message;
+use ethermem_sim::engine::{Advance, Heard};
+use ethermem_sim::registry::find;
+use ethermem_sim::workload::program::{Builder, Program, ProgramRun, StepId, Work, ring_allreduce};
 use ethermem_units::{Bytes, Ps};
-use ethermem_workload::Message;
-use ethermem_workload::program::{Builder, Program, ProgramRun, Work, ring_allreduce};
 
-use super::{Dfabric, DfabricConfig};
-use crate::cxl::CxlConfig;
-use crate::tor_rack::{TorRack, TorRackConfig};
-
-fn config(kind: &'static str, keys: &str) -> FabricConfig {
-    let own = [Reader::of::<CxlConfig>(), Reader::of::<DfabricConfig>()];
-    let readers = own.into_iter().chain([Reader::of::<TorRackConfig>()]).flatten();
-    FabricConfig::parse(&format!("[fabric]\n{keys}\n"), kind, readers).expect("a configuration")
-}
+use crate::support::scenario;
 
 /// Runs a program of messages on a fabric. Returns the end of its last step.
-fn run<F: Fabric>(config: &FabricConfig, program: &Program) -> Ps {
-    let mut fabric = live::<F>(config, 7, None).expect("there is no background");
+fn run(kind: &str, keys: &str, program: &Program) -> Ps {
+    let scenario = scenario(&format!("[fabric]\n{keys}\n"));
+    let mut fabric = find(kind).expect("a fabric").live(&scenario, false).expect("an idle fabric");
     let mut steps = ProgramRun::new(program);
     let mut ends = BinaryHeap::new();
     let (mut heard, mut last) = (Vec::new(), Ps::ZERO);
@@ -52,7 +44,7 @@ fn run<F: Fabric>(config: &FabricConfig, program: &Program) -> Ps {
             }
             ends.pop();
             last = last.max(at);
-            let id = ethermem_workload::program::StepId(message as u32);
+            let id = StepId(message as u32);
             steps.end(id).expect("it was under way");
         }
     }
@@ -69,8 +61,8 @@ fn stream_gbps(keys: &str) -> f64 {
     let bytes = Bytes(4_000_000);
     let mut builder = Builder::new(4);
     builder.send(0, 2, bytes, 0, &[]).expect("two nodes");
-    let config = config("dfabric", &format!("{PROTOTYPE}{keys}"));
-    bytes.0 as f64 * 8e3 / run::<Dfabric>(&config, &builder.build()).0 as f64
+    let took = run("dfabric", &format!("{PROTOTYPE}{keys}"), &builder.build());
+    bytes.0 as f64 * 8e3 / took.0 as f64
 }
 
 #[test]
@@ -97,11 +89,11 @@ fn table_4() {
 fn figure_2() {
     let program = ring_allreduce(4, Bytes(4_000_000)).expect("four nodes");
     let pool = "nodes = 4\nlink_gbps = 10\n[fabric.dfabric]\ntheta = 10\n";
-    let one = run::<Dfabric>(&config("dfabric", &format!("{pool}racks = 1")), &program);
+    let one = run("dfabric", &format!("{pool}racks = 1"), &program);
     println!("one rack: {one}");
     for uplinks in [1, 2] {
         let keys = format!("nodes = 4\nlink_gbps = 10\n[fabric.tor_rack]\nuplinks = {uplinks}");
-        let took = run::<TorRack>(&config("tor-rack", &keys), &program);
+        let took = run("tor-rack", &keys, &program);
         println!("tor-rack, {uplinks} uplinks: {:.2}", took.0 as f64 / one.0 as f64);
     }
     for keys in [
@@ -113,7 +105,7 @@ fn figure_2() {
         "extra_nics = 8\nsubflows = 16\nqueues = 16\ncache_bytes = 0\ndevice_ns = 400",
         "extra_nics = 8\nsubflows = 16\nqueues = 16\ncache_bytes = 0\nloads_max = 16",
     ] {
-        let took = run::<Dfabric>(&config("dfabric", &format!("{pool}{keys}")), &program);
+        let took = run("dfabric", &format!("{pool}{keys}"), &program);
         println!("{keys:?}: {:.2}", took.0 as f64 / one.0 as f64);
     }
 }
