@@ -63,6 +63,8 @@ struct Nic {
 struct Assigned {
     nic: Option<NicId>,
     under_way: u32,
+    /// True if it keeps its NIC while that is up.
+    is_pinned: bool,
 }
 
 /// The NICs of a rack, with the physical queues of each.
@@ -112,9 +114,9 @@ impl NicPool {
     /// have sent the packet first; of equal ones its present NIC, or else the first with fewest
     /// TxQs.
     fn assign(&mut self, queue: TxQueue, bytes: u32) -> Option<NicId> {
-        let Assigned { nic, under_way } = self.queues[queue.0 as usize];
+        let Assigned { nic, under_way, is_pinned } = self.queues[queue.0 as usize];
         let present = nic.filter(|nic| self.is_up(*nic));
-        if under_way > 0 && present.is_some() {
+        if (under_way > 0 || is_pinned) && present.is_some() {
             return present;
         }
         let up = (0..self.nics.len()).filter(|&at| self.nics[at].is_up);
@@ -123,14 +125,27 @@ impl NicPool {
             (self.depth(at, bytes), is_other, self.nics[at].queues)
         });
         let chosen = chosen.map(|at| NicId(at as u16));
-        self.queues[queue.0 as usize].nic = chosen;
+        self.give(queue, chosen);
+        chosen
+    }
+
+    fn give(&mut self, queue: TxQueue, chosen: Option<NicId>) {
+        let nic = std::mem::replace(&mut self.queues[queue.0 as usize].nic, chosen);
         for (nic, change) in [(nic, -1), (chosen, 1)] {
             if let Some(nic) = nic {
                 let queues = &mut self.nics[usize::from(nic.0)].queues;
                 *queues = queues.checked_add_signed(change).expect("a TxQ has one NIC");
             }
         }
-        chosen
+    }
+
+    /// Maps a TxQ to this NIC, whatever its depth, as long as the NIC is up.
+    ///
+    /// # Panics
+    /// If the pool has no such TxQ or NIC.
+    pub fn pin(&mut self, queue: TxQueue, nic: NicId) {
+        self.give(queue, Some(nic));
+        self.queues[queue.0 as usize].is_pinned = true;
     }
 
     /// The NIC that would take the next packet of a TxQ now.

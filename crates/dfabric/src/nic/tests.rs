@@ -55,6 +55,19 @@ fn a_queue_with_packets_under_way_keeps_its_nic_and_an_idle_one_moves() {
 }
 
 #[test]
+fn a_pinned_queue_keeps_its_nic_whatever_its_depth_until_the_nic_is_lost() {
+    let mut pool = pool(&[1, 1], 2);
+    pool.pin(TxQueue(0), NicId(1));
+    pool.pin(TxQueue(1), NicId(1));
+    for _ in 0..2 {
+        assert_eq!(pool.post(TxQueue(0), work(4000)), Ok(NicId(1)));
+        assert_eq!(pool.post(TxQueue(1), work(100)), Ok(NicId(1)));
+    }
+    pool.lose(NicId(1));
+    assert_eq!(pool.post(TxQueue(1), work(100)), Ok(NicId(0)));
+}
+
+#[test]
 fn a_lost_nic_gives_up_what_it_had_and_is_used_again_once_it_returns() {
     let mut pool = pool(&[1, 1], 2);
     pool.post(TxQueue(0), work(100)).unwrap();

@@ -4,7 +4,8 @@
 //! One [`MemoryPool`] is what the LPPU and the nodes' daemons of one rack know together. The
 //! control plane (`join`, `grant`, `give_back`, `node_died`, `device_lost`) may allocate memory;
 //! the data path ([`MemoryPool::alloc_shared_buffer`], `pass`, `build_shared_skb`,
-//! `kfree_shared_skb`, `check_access`) allocates none, but for a node's first reference to a Region.
+//! `kfree_shared_skb`, `check_access`) allocates none, but for a node's first reference to a
+//! Region.
 //! No byte of a Buffer is here: the world has the memory.
 
 mod check;

@@ -20,7 +20,7 @@ use ethermem_workload::{Kind, LinkBlocks, Message, NodeIndex};
 
 pub use link::Flit;
 use link::{Credits, Line, SLOT_BYTES};
-use port::{Egress, Ingress};
+use port::{Egress, Ingress, Waiting};
 pub use port::{Place, Queues, Sharing};
 use transaction::{Entry, Flow, LINE_BYTES, LINE_SLOTS};
 
@@ -45,12 +45,24 @@ pub enum Event {
     Returned,
 }
 
+/// How messages share a port.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Order {
+    /// All take turns, line by line.
+    InTurn,
+    /// Those of a kind follow each other: loads and stores of some lines in the order of their
+    /// node, and packets of CXL.io, which a link carries in one piece. The two kinds take turns,
+    /// as the multiplexer of CXL.io and CXL.mem lets them.
+    Whole,
+}
+
 /// Number of lines after which the packing of either flit repeats.
 const PACKING_LINES: u64 = 12;
 
 /// The CXL network.
 pub struct Cxl {
     config: CxlConfig,
+    order: Order,
     propagation: Ps,
     memory_access: Ps,
     ingress: Vec<Ingress>,
@@ -79,8 +91,8 @@ pub(crate) trait World {
     /// Data of a message leaves its node at `at`.
     fn leaves(&mut self, handle: Handle, at: Ps);
 
-    /// The time at which a memory that takes `access` has the lines that are requested at `at`.
-    fn memory_has(&mut self, _memory: NodeIndex, _lines: u8, at: Ps, access: Ps) -> Ps {
+    /// The time at which a message's memory, which takes `access`, has lines requested at `at`.
+    fn memory_has(&mut self, _handle: Handle, _lines: u8, at: Ps, access: Ps) -> Ps {
         at + access
     }
 }
@@ -125,7 +137,7 @@ fn looked(pending: &mut Option<Ps>, now: Ps) {
 impl Cxl {
     /// An idle network of so many nodes.
     pub(crate) fn network(
-        own: CxlConfig,
+        (own, order): (CxlConfig, Order),
         nodes: u16,
         link: BitsPerSecond,
         (propagation, memory_access): (Ps, Ps),
@@ -135,6 +147,7 @@ impl Cxl {
         let egress = |_| Egress::new(&own, line());
         Cxl {
             config: own,
+            order,
             propagation,
             memory_access,
             ingress: (0..nodes).map(ingress).collect(),
@@ -152,7 +165,7 @@ impl Cxl {
         if at >= self.flows.len() {
             self.flows.resize_with(at + 1, || None);
         }
-        let flow = Flow::of(message);
+        let flow = Flow::of(message, self.order);
         self.lines_asked += u64::from(flow.missing);
         let turn = flow.turn(handle, false);
         self.flows[at] = Some(flow);
@@ -215,7 +228,7 @@ impl Cxl {
         let at = self.config.sharing.channel(turn.class);
         let port = &mut self.ingress[usize::from(node)];
         if more {
-            port.push(at, turn);
+            port.go_on(at, turn);
         }
         let sent = port.line.send(now, entry.slots.into());
         if turn.is_data {
@@ -243,7 +256,7 @@ impl Cxl {
             sim.at(ready, Event::First(place));
             return;
         }
-        self.egress[usize::from(entry.to)].waiting.push_back(place);
+        self.egress[usize::from(entry.to)].waiting.push_back(Waiting::of(place, &entry));
         self.downlink(sim, entry.to);
     }
 
@@ -285,7 +298,7 @@ impl Cxl {
     fn arrive(&mut self, sim: &mut impl World, entry: Entry, at: Ps) -> bool {
         if entry.requests > 0 {
             sim.at_memory(entry.handle, at);
-            let has = sim.memory_has(entry.to, entry.requests, at, self.memory_access);
+            let has = sim.memory_has(entry.handle, entry.requests, at, self.memory_access);
             let respond = has + self.config.port;
             sim.at(respond, Event::Respond(entry.handle, entry.requests));
             return false;
@@ -336,7 +349,8 @@ impl Fabric for Cxl {
 
     fn build(config: &FabricConfig, _seed: u64) -> Cxl {
         let times = (config.propagation, config.memory_access);
-        Cxl::network(*config.of::<CxlConfig>(), config.nodes, config.link, times)
+        let own = (*config.of::<CxlConfig>(), Order::InTurn);
+        Cxl::network(own, config.nodes, config.link, times)
     }
 
     fn submit_delay(&self) -> Ps {

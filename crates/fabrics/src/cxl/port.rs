@@ -2,12 +2,13 @@
 
 use std::collections::VecDeque;
 
+use ethermem_engine::engine::Handle;
 use ethermem_units::Ps;
 use ethermem_workload::NodeIndex;
 
 use super::CxlConfig;
 use super::link::{Credits, Line};
-use super::transaction::{Class, Entry, Turn};
+use super::transaction::{Class, Entry, Piece, Turn};
 
 /// The division of the entries of a link's buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -159,6 +160,18 @@ impl Ingress {
         self.turns += 1;
     }
 
+    /// Adds the rest of a turn: behind the waiting ones, or before those that it makes wait.
+    pub(super) fn go_on(&mut self, channel: u8, turn: Turn) {
+        if turn.piece != Piece::Line {
+            let turns = &mut self.channels[usize::from(channel)].turns;
+            if let Some(at) = turns.iter().position(|(_, waiting)| waiting.piece == turn.piece) {
+                let came = turns[at].0;
+                return turns.insert(at, (came, turn));
+            }
+        }
+        self.push(channel, turn);
+    }
+
     /// Takes the longest waiting turn that has a credit, and the credit.
     pub(super) fn take(&mut self, now: Ps) -> Option<Turn> {
         let first = |channel: &&mut Channel| channel.turns.front().map(|&(came, _)| came);
@@ -176,10 +189,25 @@ impl Ingress {
     }
 }
 
+/// A queue whose first entry waits for an egress, and that entry's message.
+#[derive(Clone, Copy)]
+pub(super) struct Waiting {
+    place: Place,
+    message: (Piece, Handle),
+}
+
+impl Waiting {
+    pub(super) fn of(place: Place, entry: &Entry) -> Waiting {
+        Waiting { place, message: (entry.piece, entry.handle) }
+    }
+}
+
 /// A switch's transmitter to a node.
 pub(super) struct Egress {
     /// Queues whose first entry goes here, in turn.
-    pub(super) waiting: VecDeque<Place>,
+    pub(super) waiting: VecDeque<Waiting>,
+    /// The short and the long message of which an entry left last.
+    current: [Option<(Piece, Handle)>; 2],
     pub(super) line: Line,
     /// The credits for the node's buffer, by channel.
     pub(super) credits: Vec<Credits>,
@@ -191,20 +219,39 @@ pub(super) struct Egress {
 impl Egress {
     pub(super) fn new(config: &CxlConfig, line: Line) -> Egress {
         let credits = config.sharing.channels().into_iter().map(Credits::new).collect();
-        Egress { waiting: VecDeque::new(), line, credits, busy: false, look: None }
+        let waiting = VecDeque::new();
+        Egress { waiting, current: [None; 2], line, credits, busy: false, look: None }
     }
 
-    /// Takes the first waiting entry that has a credit, and the credit.
+    /// Takes the first waiting entry that has a credit, and the credit. While more of a message in
+    /// one piece waits, others of its kind do not go before it, unless it has no credit.
     pub(super) fn take(&mut self, now: Ps) -> Option<Place> {
+        let waits = |message: &(Piece, Handle)| {
+            self.waiting.iter().any(|waiting| waiting.message == *message)
+        };
+        let go_on = self.current.map(|message| message.filter(waits));
         let credits = &mut self.credits;
-        let has = |place: &Place| credits[usize::from(place.channel)].take(now);
-        let at = self.waiting.iter().position(has)?;
-        self.waiting.remove(at)
+        let mut has = |waiting: &Waiting| credits[usize::from(waiting.place.channel)].take(now);
+        let is_behind = |waiting: &Waiting| {
+            let (piece, handle) = waiting.message;
+            go_on.iter().flatten().any(|first| first.0 == piece && first.1 != handle)
+        };
+        let mut first = |behind: bool| {
+            self.waiting.iter().position(|waiting| is_behind(waiting) == behind && has(waiting))
+        };
+        let at = first(false).or_else(|| first(true))?;
+        let taken = self.waiting.remove(at)?;
+        match taken.message.0 {
+            Piece::Line => {}
+            Piece::Short => self.current[0] = Some(taken.message),
+            Piece::Long => self.current[1] = Some(taken.message),
+        }
+        Some(taken.place)
     }
 
     /// The arrival time of the next credit for which an entry waits.
     pub(super) fn next_credit(&self) -> Option<Ps> {
-        let of = |place: &Place| self.credits[usize::from(place.channel)].next();
+        let of = |waiting: &Waiting| self.credits[usize::from(waiting.place.channel)].next();
         self.waiting.iter().filter_map(of).min()
     }
 }

@@ -4,6 +4,7 @@ use ethermem_engine::engine::Handle;
 use ethermem_units::Bytes;
 use ethermem_workload::{Kind, LinkBlocks, Message, NodeIndex};
 
+use super::Order;
 use super::link::Flit;
 
 /// Bytes of a cache line, the unit of all transfers.
@@ -11,6 +12,8 @@ pub(super) const LINE_BYTES: u64 = 64;
 /// Number of slots of a line: a header and four of 16 B.
 pub(super) const LINE_SLOTS: u64 = 5;
 const LINE_DATA_SLOTS: u64 = 4;
+/// Most lines of a short message: as many as share a request's flit.
+const SHORT_LINES: u32 = 4;
 /// Number of additional slots of a partly written line: its byte enables.
 const BYTE_ENABLE_SLOTS: u64 = 1;
 /// Number of slots of a request's header; an atomic brings an operand.
@@ -24,6 +27,7 @@ pub(super) struct Flow {
     kind: Kind,
     /// True if the last line is not whole.
     partial: bool,
+    piece: Piece,
     /// Number of lines to be requested, at the compute node.
     requests: u32,
     /// Number of lines of data to be sent, at their source.
@@ -44,6 +48,17 @@ pub(super) enum Class {
     Response,
 }
 
+/// What of a message passes a port before another message has its turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Piece {
+    /// A line, or an entry of requests.
+    Line,
+    /// All of a short message. Only long ones take turns with it, line by line.
+    Short,
+    /// All of a long message. Only short ones take turns with it.
+    Long,
+}
+
 /// A message's turn at its node.
 #[derive(Clone, Copy)]
 pub(super) struct Turn {
@@ -51,6 +66,7 @@ pub(super) struct Turn {
     pub(super) class: Class,
     /// True if it sends lines of data; false if it sends requests.
     pub(super) is_data: bool,
+    pub(super) piece: Piece,
 }
 
 /// The content of a buffer entry.
@@ -62,6 +78,7 @@ pub(super) struct Entry {
     pub(super) data_slots: u8,
     /// Number of lines requested; 0 for a line of data.
     pub(super) requests: u8,
+    pub(super) piece: Piece,
 }
 
 fn lines(bytes: Bytes) -> u64 {
@@ -69,7 +86,7 @@ fn lines(bytes: Bytes) -> u64 {
 }
 
 impl Flow {
-    pub(super) fn of(message: &Message) -> Flow {
+    pub(super) fn of(message: &Message, order: Order) -> Flow {
         let lines = lines(message.bytes) as u32;
         let write = message.kind == Kind::Write;
         Flow {
@@ -77,6 +94,11 @@ impl Flow {
             memory: message.memory,
             kind: message.kind,
             partial: !message.bytes.0.is_multiple_of(LINE_BYTES),
+            piece: match order {
+                Order::InTurn => Piece::Line,
+                Order::Whole if lines <= SHORT_LINES => Piece::Short,
+                Order::Whole => Piece::Long,
+            },
             requests: if write { 0 } else { lines },
             ready: if write { lines } else { 0 },
             missing: lines,
@@ -90,7 +112,8 @@ impl Flow {
             Kind::Read => Class::Request,
             Kind::Write | Kind::ReadModifyWrite => Class::Write,
         };
-        Turn { handle, class, is_data: answers || self.kind == Kind::Write }
+        let is_data = answers || self.kind == Kind::Write;
+        Turn { handle, class, is_data, piece: self.piece }
     }
 
     /// The next requests, at most `most` in their entry, and whether more are left.
@@ -107,6 +130,7 @@ impl Flow {
             slots: slots as u8,
             data_slots: 0,
             requests: lines as u8,
+            piece: self.piece,
         };
         (entry, self.requests > 0)
     }
@@ -123,6 +147,7 @@ impl Flow {
             slots: slots as u8,
             data_slots: LINE_DATA_SLOTS as u8,
             requests: 0,
+            piece: self.piece,
         };
         (entry, self.ready > 0)
     }

@@ -8,6 +8,7 @@ use ethermem_dfabric::stream::{SenderConfig, Spread};
 use ethermem_engine::FabricConfig;
 use ethermem_engine::config::Parameters;
 use ethermem_engine::keys::{BUFFER_BYTES, Table, as_number, bytes, delay_ns};
+use ethermem_engine::topology::Frame;
 use ethermem_units::{BitsPerSecond, Bytes, Ps};
 use ethermem_workload::{InputError, NodeIndex};
 
@@ -73,7 +74,9 @@ pub struct DfabricConfig {
     pub small_queue: Option<ChargeEnd>,
     /// Frames lost on the last link of their way, of a million.
     pub loss_ppm: u32,
-    /// True if polls in turn find entries at once and paths of subflows differ: for the time alone.
+    /// True for the time alone, which is the least possible. Polls in turn find entries at once,
+    /// and memories, queues and paths of packets differ. Acknowledgements take no room, and a
+    /// device's reads none from its writes.
     pub at_best: bool,
 }
 
@@ -156,10 +159,16 @@ impl Parameters for DfabricConfig {
         })
     }
 
+    /// What company may change to a message's advantage is at its best: see `at_best`.
     fn quiet(&mut self) {
         self.loss_ppm = 0;
-        // How long an entry waits for its turn, and which subflows share a path, varies.
         self.at_best = true;
+        // Every segment has a subflow and a queue of its own, and so the NIC that is free first.
+        let each = self.subflow_bytes.div_ceil(self.segment_bytes()).min(64) as u32;
+        self.window = self.window.min((u32::from(self.subflows) * each).next_power_of_two());
+        (self.subflows, self.queues, self.queue_entries) = (64, 64, 2);
+        self.subflow_bytes = 1 << 30;
+        self.timeout = self.timeout.max(Ps::from_ns(1_000_000_000));
     }
 
     fn check(&self, config: &FabricConfig) -> Result<(), (&'static str, String)> {
@@ -220,8 +229,6 @@ impl Rate {
 /// The times of a rack.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Times {
-    /// Through a port of the memory fabric, in one direction.
-    pub port: Ps,
     /// A load of the SN of the tail of a TxQ, which is in the node's memory.
     pub load: Ps,
     /// From a loaded tail to the descriptor in a NIC's queue.
@@ -234,6 +241,8 @@ pub(super) struct Times {
     pub stack: Ps,
     /// The memory that a request asks for.
     pub memory: Ps,
+    /// From a stack to a stack of another rack, at least: what an acknowledgement takes.
+    pub ack: Ps,
 }
 
 impl DfabricConfig {
@@ -259,20 +268,23 @@ impl DfabricConfig {
         CxlConfig { switch: own.switch * u64::from(self.switch_levels), ..own }
     }
 
-    pub(super) fn times(&self, config: &FabricConfig) -> Times {
+    /// The times of racks with this latency of Ethernet between their NICs, without frames.
+    pub(super) fn times(&self, config: &FabricConfig, ethernet: Ps) -> Times {
         let fabric = self.fabric(config);
         let cycles = AcceleratorCycles::fpga();
+        let flit = fabric.flit.time(self.fabric_rate(config));
         // A store of the SN to a node or a NIC, or one way of a load: a flit, its link, the port.
-        let hop = fabric.flit.time(self.fabric_rate(config)) + config.propagation + fabric.port;
-        Times {
-            port: fabric.port,
-            load: hop * 2 + self.local,
-            to_nic: cycles.clock.duration(cycles.to_nic()) + hop,
-            from_nic: self.local + cycles.clock.duration(cycles.from_nic()) + hop,
-            local: self.local,
-            stack: config.packet.stack.unwrap_or(crate::budget::TCP_STACK),
-            memory: config.memory_access,
-        }
+        let hop = flit + config.propagation + fabric.port;
+        let load = hop * 2 + self.local;
+        let to_nic = cycles.clock.duration(cycles.to_nic()) + hop;
+        let from_nic = self.local + cycles.clock.duration(cycles.from_nic()) + hop;
+        let (local, memory) = (self.local, config.memory_access);
+        let stack = config.packet.stack.unwrap_or(crate::budget::TCP_STACK);
+        let way = (fabric.port + flit + config.propagation) * 2 + fabric.switch;
+        let frame = config.link.block_time() * (2 * u64::from(Frame::LEAST.tail));
+        let nics = way * 5 + memory + self.device + to_nic + from_nic + load;
+        let ack = (stack + local) * 2 + nics + ethernet + self.core + frame;
+        Times { load, to_nic, from_nic, local, stack, memory, ack }
     }
 
     /// Memory devices of a rack with so many NICs: what its NICs receive is written, and read.

@@ -33,6 +33,10 @@ pub(super) struct Packet {
     header: u8,
     /// Bytes of data.
     pub(super) data: u32,
+    /// Number of its segment.
+    pub(super) number: u32,
+    /// The memory in which it was received.
+    pub(super) memory: u16,
     /// The entry that now stands for it in a queue.
     pub(super) descriptor: Descriptor,
     /// The rack and the NIC to which it goes.
@@ -116,6 +120,7 @@ impl Dfabric {
     ) {
         let number = self.streams_opened;
         self.streams_opened = number.wrapping_add(1);
+        let queues = u32::from(self.rules.queues);
         let config = self.rules.sender(bytes.div_ceil(self.rules.segment_bytes()));
         let built = (stream::Sender::new(config, 0), Receiver::new(config.window, 0));
         let (Ok(sender), Ok(receiver)) = built else { panic!("the window is a power of two") };
@@ -132,7 +137,7 @@ impl Dfabric {
             small: SmallQueue::new(self.rules.small_queue(self.link)),
             skbs: Vec::new(),
             is_starved: false,
-            queue: (number % u32::from(self.rules.queues)) as u16,
+            queue: if self.rules.at_best { 0 } else { (number % queues) as u16 },
             wake: Ps::MAX,
         };
         self.pump(sim, number, stream);
@@ -229,6 +234,11 @@ impl Dfabric {
             octets,
             header: header as u8,
             data: out.data,
+            number: match out.header {
+                Header::Segment(segment) => segment.number,
+                Header::Acknowledgement(_) => 0,
+            },
+            memory: 0,
             descriptor,
             path,
             stream: out.stream,
@@ -316,13 +326,14 @@ impl Dfabric {
         received.skb = Some(skb.expect("as many as references"));
         let cache = of.members[usize::from(node)].cache.as_mut();
         let lookup = cache.map_or(Lookup::Bypass, |cache| cache.load(address, length));
-        let memory = of.memory_of(address);
+        let memory = received.memory;
         match lookup {
             Lookup::Miss { fetch, .. } => {
                 received.fetch = Some(fetch);
                 let (kind, what) = (Kind::Read, What::Fetched { packet });
                 let (bytes, message) = (length.into(), None);
-                of.transfer(sim, Transfer { kind, port: node, memory, bytes, what, message });
+                let read = None;
+                of.transfer(sim, Transfer { kind, port: node, memory, bytes, what, message, read });
             }
             Lookup::Bypass => {
                 let lines = LoadWindow::lines(address.number(), length.into());
@@ -346,8 +357,8 @@ impl Dfabric {
         self.loaded(sim, packet);
     }
 
-    /// A node has loaded a packet: it is then in its own memory. Packets of an RxQ pass the stack in
-    /// their order.
+    /// A node has loaded a packet: it is then in its own memory. Packets of an RxQ pass the stack
+    /// in their order.
     pub(super) fn loaded(&mut self, sim: &mut Sim<Event>, packet: u32) {
         let descriptor = self.packets[packet].descriptor;
         let (rack, _) = self.member(node_of(descriptor.destination));
@@ -415,6 +426,10 @@ impl Dfabric {
         ack: Acknowledgement,
         (ends, queue): ((NodeIndex, NodeIndex), u16),
     ) {
+        if self.rules.at_best {
+            let id = self.acks.insert(ack);
+            return sim.at(sim.now() + self.times.ack, Event::Acknowledged(id));
+        }
         let Some(buffer) = self.racks[usize::from(rack)].alloc(node) else { return };
         let packet = Outgoing {
             header: Header::Acknowledgement(ack),
@@ -439,7 +454,7 @@ impl Dfabric {
         }
     }
 
-    fn on_ack(&mut self, sim: &mut Sim<Event>, ack: &Acknowledgement) {
+    pub(super) fn on_ack(&mut self, sim: &mut Sim<Event>, ack: &Acknowledgement) {
         let Some(mut stream) = self.streams.remove(&ack.stream) else { return };
         stream.sender.on_ack(ack).expect("what came was sent");
         let (rack, node) = self.member(stream.from);

@@ -7,6 +7,7 @@
 
 mod config;
 mod endpoint;
+mod memory;
 mod nic;
 mod parts;
 mod rack;
@@ -23,7 +24,7 @@ use ethermem_engine::topology::{
     Frame, Layout, LinkUse, PortKind, Sharing, Transmitter, link_stats,
 };
 use ethermem_units::{BitsPerSecond, Bytes, Ps};
-use ethermem_wire::dfabric::{ACKNOWLEDGEMENT_BYTES, SEGMENT_BYTES};
+use ethermem_wire::dfabric::{ACKNOWLEDGEMENT_BYTES, Acknowledgement, SEGMENT_BYTES};
 use ethermem_workload::{Kind, LinkBlocks, Message, NodeIndex};
 use rand_xoshiro::SplitMix64;
 use rand_xoshiro::rand_core::SeedableRng;
@@ -62,6 +63,8 @@ pub enum Event {
     Stored(u16, u32, u32),
     /// A packet has passed its receiver's stack.
     Up(u32),
+    /// An acknowledgement that took no room has come.
+    Acknowledged(u32),
     /// A stream's timer must be looked at.
     Timer(u32),
     /// The memory has the data that a message asks for.
@@ -90,6 +93,8 @@ pub struct Dfabric {
     streams: BTreeMap<u32, Stream>,
     streams_opened: u32,
     packets: Slab<Packet>,
+    /// Acknowledgements on their way, where they take no room.
+    acks: Slab<Acknowledgement>,
     counts: PacketCounts,
 }
 
@@ -155,22 +160,25 @@ impl Fabric for Dfabric {
             Transmitter::new(slot, &config.background, sharing, seed, stream)
         };
         let layout = Layout::new(config, Ps::ZERO);
+        let up_latency = layout.latency(PortKind::HostUp);
+        let down_latency = layout.latency(PortKind::HostDown);
         Dfabric {
-            times: rules.times(config),
+            times: rules.times(config, up_latency + down_latency),
             link: config.link,
             request_bytes: config.packet.memory_header.0.max(1),
             rack_of: (0..config.nodes).map(|node| rules.rack_of(config.nodes, node)).collect(),
             first_nic: first_nic.collect(),
             up: (0..all).map(link).collect(),
             down: (all..2 * all).map(link).collect(),
-            up_latency: layout.latency(PortKind::HostUp),
-            down_latency: layout.latency(PortKind::HostDown),
+            up_latency,
+            down_latency,
             loss: (u64::from(rules.loss_ppm) << 32) / 1_000_000,
             draws: SplitMix64::seed_from_u64(seed),
             messages: Vec::new(),
             streams: BTreeMap::new(),
             streams_opened: 0,
             packets: Slab::new(),
+            acks: Slab::new(),
             counts: PacketCounts::default(),
             racks,
             rules,
@@ -212,6 +220,10 @@ impl Fabric for Dfabric {
             Event::AtNic(packet) => self.at_nic(sim, packet),
             Event::Stored(rack, queue, packet) => self.stored(sim, rack, (queue, packet)),
             Event::Up(packet) => self.up(sim, packet),
+            Event::Acknowledged(id) => {
+                let ack = self.acks.remove(id);
+                self.on_ack(sim, &ack);
+            }
             Event::Timer(stream) => self.timer(sim, stream),
             Event::Respond(handle) => self.respond(sim, handle),
         }
@@ -227,9 +239,17 @@ impl Fabric for Dfabric {
     }
 
     fn twin(&self, compute: NodeIndex, memory: NodeIndex) -> (NodeIndex, NodeIndex) {
-        let rack = |node: NodeIndex| self.rack_of[usize::from(node)];
-        let next = self.racks.get(1).map_or(1, |rack| rack.first);
-        if rack(compute) == rack(memory) { (0, 1) } else { (0, next) }
+        let rack = |node: NodeIndex| &self.racks[usize::from(self.rack_of[usize::from(node)])];
+        let (from, to) = (rack(compute), rack(memory));
+        if from.id == to.id {
+            return (0, 1);
+        }
+        // Racks are alike, but the last one may have fewer nodes, and so fewer NICs.
+        let like = |rack: &Rack, other: usize| {
+            let is_whole = rack.nodes == self.racks[0].nodes;
+            if is_whole { self.racks[other].first } else { rack.first }
+        };
+        (like(from, 0), like(to, if from.nodes == self.racks[0].nodes { 1 } else { 0 }))
     }
 
     /// As all messages went to another rack: `load` is of the NICs.

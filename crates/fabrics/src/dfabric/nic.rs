@@ -46,6 +46,7 @@ impl Dfabric {
                 tx.outbox.push_front(words);
                 break;
             }
+            tx.stored.push_back(now);
         }
         if tx.ring.is_empty() {
             return;
@@ -95,7 +96,8 @@ impl Dfabric {
         let tx = &mut of.tx[queue as usize];
         tx.loading = false;
         (of.turn, of.turned) = (None, now);
-        let words = tx.ring.pop();
+        let is_found = tx.stored.pop_front_if(|stored| *stored + self.times.load <= now).is_some();
+        let words = if is_found { tx.ring.pop() } else { None };
         let Rack { switch, pool, .. } = of;
         let action = switch.on_tail(pool, queue, words);
         of.tx[queue as usize].blocked = action == Action::Waits;
@@ -156,6 +158,7 @@ impl Dfabric {
                 bytes: work.length.into(),
                 what: What::Read { nic, number },
                 message: None,
+                read: None,
             };
             of.transfer(sim, transfer);
             let state = &mut of.nics[usize::from(nic)];
@@ -243,6 +246,7 @@ impl Dfabric {
     /// A packet is whole at a NIC, which writes it into the next Buffer of its RX queue.
     pub(super) fn at_nic(&mut self, sim: &mut Sim<Event>, packet: u32) {
         let (rack, nic) = self.packets[packet].path;
+        let at_best = self.rules.at_best;
         let of = &mut self.racks[usize::from(rack)];
         let Some(buffer) = of.receive_buffer(nic) else {
             self.counts.dropped += 1;
@@ -259,14 +263,17 @@ impl Dfabric {
             cookie: packet.into(),
             ..sent
         };
+        let memory = if at_best { of.device(received.number) } else { of.memory_of(buffer) };
+        received.memory = memory;
         of.nics[usize::from(nic)].landing.push_back((packet, false));
         let transfer = Transfer {
             kind: Kind::Write,
             port: of.nic_port(nic),
-            memory: of.memory_of(buffer),
+            memory,
             bytes: received.bytes().into(),
             what: What::Written { packet },
             message: None,
+            read: None,
         };
         of.transfer(sim, transfer);
     }

@@ -6,7 +6,7 @@ use ethermem_dfabric::address::Node;
 use ethermem_dfabric::cache::{CacheConfig, DramCache};
 use ethermem_dfabric::interrupt::{InterruptRegister, Moderation};
 use ethermem_dfabric::loads::LoadWindow;
-use ethermem_dfabric::nic::{MemoryDevice, ReceiveSpread};
+use ethermem_dfabric::nic::{MemoryDevice, NicId, ReceiveSpread, TxQueue};
 use ethermem_dfabric::pool::{MemoryPool, PoolConfig, Protection};
 use ethermem_dfabric::switch_node::{SwitchConfig, SwitchNode};
 use ethermem_engine::FabricConfig;
@@ -60,6 +60,14 @@ pub(super) fn switch(
     };
     let nics = vec![rules.nic(config); usize::from(nics)];
     let mut switch = SwitchNode::new(switch, &nics);
+    if rules.at_best {
+        // Packets are of equal lengths: in turn, each has the NIC that is free first.
+        let queues = u32::from(nodes) * u32::from(rules.queues);
+        for queue in 0..queues {
+            let nic = queue % u32::from(rules.queues) % nics.len() as u32;
+            switch.nics_mut().pin(TxQueue(queue), NicId(nic as u16));
+        }
+    }
     for node in 0..config.nodes {
         match node.checked_sub(first).filter(|at| *at < nodes) {
             Some(at) => switch.join(Node(at), identity(node)),

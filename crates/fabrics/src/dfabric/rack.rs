@@ -19,9 +19,10 @@ use ethermem_wire::dfabric::{Descriptor, DescriptorWords, FabricAddress, Identit
 use ethermem_workload::{Kind, Message, NodeIndex};
 
 use super::config::{DfabricConfig, Rate};
+use super::memory::Memory;
 use super::slab::Slab;
 use super::{Event, parts};
-use crate::cxl::{self, Cxl, World};
+use crate::cxl::{self, Cxl, Order, World};
 
 /// References to Buffers of a rack at once.
 pub(super) const HOLDS_MAX: u32 = 1 << 17;
@@ -63,6 +64,8 @@ pub(super) struct Transfer {
     pub(super) what: What,
     /// The message whose data it moves.
     pub(super) message: Option<Handle>,
+    /// Of a read: when its memory begins with it, and the lines that were asked for.
+    pub(super) read: Option<(Ps, u64)>,
 }
 
 /// What a node does once a copy has ended.
@@ -122,6 +125,8 @@ impl Queue {
 pub(super) struct TxQ {
     pub(super) ring: Queue,
     pub(super) outbox: VecDeque<DescriptorWords>,
+    /// When each entry of the ring was stored: a load finds those that were there as it began.
+    pub(super) stored: VecDeque<Ps>,
     /// True while its tail is being loaded.
     pub(super) loading: bool,
     /// True while its last entry waits for room in a NIC's queue.
@@ -164,20 +169,11 @@ pub(super) struct Nic {
     pub(super) stalled: bool,
 }
 
-/// A memory with a bandwidth.
-pub(super) struct Memory {
-    rate: Rate,
-    /// Time of an access; `None` for a node's memory, which takes the scenario's.
-    access: Option<Ps>,
-    /// The end of the last access in its bandwidth.
-    free: Ps,
-}
-
 /// What the flits of a rack need of it.
 struct InRack<'a> {
     sim: &'a mut Sim<Event>,
     rack: RackId,
-    transfers: &'a Slab<Transfer>,
+    transfers: &'a mut Slab<Transfer>,
     memories: &'a mut [Memory],
 }
 
@@ -211,24 +207,13 @@ impl World for InRack<'_> {
         }
     }
 
-    fn memory_has(&mut self, memory: NodeIndex, lines: u8, at: Ps, access: Ps) -> Ps {
-        self.memories[usize::from(memory)].read(at, u64::from(lines) * LINE_BYTES, access)
-    }
-}
-
-impl Memory {
-    /// The time from which a read's data is there: reads follow each other at the memory's rate.
-    fn read(&mut self, at: Ps, bytes: u64, access: Ps) -> Ps {
-        let start = at.max(self.free);
-        self.free = start + self.rate.time(bytes);
-        start + self.access.unwrap_or(access)
-    }
-
-    /// The time at which data that was whole at `at` is written: it is written as it comes.
-    pub(super) fn written(&mut self, at: Ps, bytes: u64) -> Ps {
-        let took = self.rate.time(bytes);
-        self.free = self.free.max(at.saturating_sub(took)) + took;
-        self.free.max(at)
+    fn memory_has(&mut self, id: u32, lines: u8, at: Ps, access: Ps) -> Ps {
+        let Transfer { memory, bytes, read, .. } = &mut self.transfers[id];
+        let memory = &mut self.memories[usize::from(*memory)];
+        let (begin, asked) = read.get_or_insert_with(|| (memory.read(at, *bytes), 0));
+        *asked += u64::from(lines);
+        let took = memory.rate.time((*asked * LINE_BYTES).min(*bytes));
+        at.max(*begin + took) + memory.access.unwrap_or(access)
     }
 }
 
@@ -282,7 +267,7 @@ impl Rack {
         let devices = rules.devices(nics);
         let ports = nodes + devices + nics;
         let fabric = Cxl::network(
-            rules.fabric(config),
+            (rules.fabric(config), Order::Whole),
             ports,
             rules.fabric_rate(config),
             (config.propagation, config.memory_access),
@@ -291,11 +276,12 @@ impl Rack {
         let memory = |port| {
             let is_local = port < nodes;
             let rate = Rate::of_gbps(if is_local { rules.local_gbps } else { device_gbps });
-            Memory { rate, access: (!is_local).then_some(rules.device), free: Ps::ZERO }
+            Memory::new(rate, (!is_local).then_some(rules.device), is_local || rules.at_best)
         };
         let tx = || TxQ {
             ring: Queue::new(rules.queue_entries),
             outbox: VecDeque::new(),
+            stored: VecDeque::new(),
             loading: false,
             blocked: false,
         };
@@ -323,7 +309,7 @@ impl Rack {
             buffer_bytes: rules.buffer_bytes,
             posted: 0,
             own: 0,
-            port: rules.times(config).port,
+            port: rules.fabric(config).port,
         };
         rack.grant_receive(rules);
         (0..nics).for_each(|nic| rack.refill(nic));
@@ -437,13 +423,17 @@ impl Rack {
     pub(super) fn store(&mut self, now: Ps, buffer: FabricAddress, bytes: u64) -> Ps {
         let memory = self.memory_of(buffer);
         let memory = &mut self.memories[usize::from(memory)];
-        memory.free = memory.free.max(now) + memory.rate.time(bytes);
-        memory.free
+        memory.store(now, bytes)
     }
 
     /// The memory in which an address is.
     pub(super) fn memory_of(&self, address: FabricAddress) -> u16 {
         self.pool.device_of(address).expect("no device is lost").0
+    }
+
+    /// The memory device of a received packet, if it is chosen packet by packet.
+    pub(super) fn device(&self, number: u32) -> u16 {
+        self.nodes + (number % u32::from(self.devices)) as u16
     }
 
     /// The port of a NIC.
@@ -506,7 +496,8 @@ impl Rack {
             };
             let what = What::Lines { ask: id, lines };
             let (kind, memory) = (ask.kind, ask.memory);
-            let transfer = Transfer { kind, port: node, memory, bytes, what, message };
+            let read = None;
+            let transfer = Transfer { kind, port: node, memory, bytes, what, message, read };
             self.transfer(sim, transfer);
         }
     }

@@ -94,7 +94,8 @@ fn a_message_within_a_rack_takes_what_the_flits_take() {
         let mut alone = Alone::<Dfabric>::new(&config);
         // A line with its header is five slots, of which the second flit has one.
         assert_eq!(alone.time(Kind::Write, Bytes(64)), way + flit * 2, "a write at {gbps} Gb/s");
-        let read = way + Ps::from_ns(61) + way + flit * 2;
+        // A line at 400 Gb/s takes 1,280 ps of its memory.
+        let read = way + Ps::from_ns(61) + Ps(1_280) + way + flit * 2;
         assert_eq!(alone.time(Kind::Read, Bytes(64)), read, "a read at {gbps} Gb/s");
     }
 }
@@ -119,9 +120,11 @@ fn packet_time(config: &FabricConfig, bytes: u64) -> Ps {
     let flits = |slots: u64| slots.div_ceil(4) - 1;
     let data = |slots: u64| flit * flits(slots) + flit * (flits(5).min(flits(slots)));
     let memory = Ps::from_ns(50);
-    let dma = way + config.memory_access + way + data(lines * 5);
+    let dma = way + config.memory_access + Ps(bytes * 20) + way + data(lines * 5);
     let land = way + data(lines * 5 + is_partial);
-    let read = way + memory + way + data(lines * 5);
+    // A device is as fast as a link of the memory fabric.
+    let from_device = Ps((bytes * 8_000).div_ceil(rate));
+    let read = way + memory + from_device + way + data(lines * 5);
     let timing = LinkTiming::of(config);
     let ethernet =
         (timing.hop(STANDARD_PCS) + timing.cycles(MAC) * 2) * 2 + config.packet.forwarding;

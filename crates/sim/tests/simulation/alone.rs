@@ -59,8 +59,8 @@ fn a_message_that_is_alone_has_a_slowdown_of_one() {
             runs += 1;
             assert_eq!(all.slowdown_min, Some(1.0), "{name}: {keys}");
             // A long message waits for a matching of dcPIM, depending on its arrival time. Its time
-            // alone leaves that wait out. So it does for DFabric, where ECMP may lead two subflows of a
-            // message to one NIC.
+            // alone leaves that wait out. DFabric's leaves out what chance decides, as ECMP does if
+            // it leads two subflows of a message to one NIC.
             if !["dcpim", "dfabric"].contains(name) {
                 assert_eq!(all.slowdown_max, Some(1.0), "{name}: {keys}");
             }

@@ -8,6 +8,8 @@ mod contention;
 mod cxl;
 mod cxl_ethernet;
 mod determinism;
+mod dfabric;
+mod dfabric_published;
 mod edm_artifact;
 mod egress;
 mod fastpass;

@@ -1,0 +1,52 @@
+//! A memory of a rack, and what it has to do.
+
+use ethermem_units::Ps;
+
+use super::config::Rate;
+
+/// A memory with a bandwidth.
+pub(super) struct Memory {
+    pub(super) rate: Rate,
+    /// Time of an access; `None` for a node's memory, which takes the scenario's.
+    pub(super) access: Option<Ps>,
+    /// True if reads and writes have the bandwidth each, and false if they share it.
+    is_apart: bool,
+    /// The end of the last read, and of the last write, in its bandwidth.
+    read: Ps,
+    write: Ps,
+}
+
+impl Memory {
+    /// An idle memory.
+    pub(super) fn new(rate: Rate, access: Option<Ps>, is_apart: bool) -> Memory {
+        Memory { rate, access, is_apart, read: Ps::ZERO, write: Ps::ZERO }
+    }
+
+    /// The time at which a processor has stored these bytes from now on.
+    pub(super) fn store(&mut self, now: Ps, bytes: u64) -> Ps {
+        self.write = self.write.max(now) + self.rate.time(bytes);
+        self.write
+    }
+
+    /// The time at which a read begins: whole reads follow each other at the memory's rate.
+    pub(super) fn read(&mut self, at: Ps, bytes: u64) -> Ps {
+        let start = at.max(self.read);
+        self.read = start + self.rate.time(bytes);
+        self.share(self.read);
+        start
+    }
+
+    /// The time at which data that was whole at `at` is written: it is written as it comes.
+    pub(super) fn written(&mut self, at: Ps, bytes: u64) -> Ps {
+        let took = self.rate.time(bytes);
+        self.write = self.write.max(at.saturating_sub(took)) + took;
+        self.share(self.write);
+        self.write.max(at)
+    }
+
+    fn share(&mut self, end: Ps) {
+        if !self.is_apart {
+            (self.read, self.write) = (end, end);
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! DFabric: how much company may help a message, whatever the racks are like.
+
+use std::collections::BTreeSet;
+
+use ethermem_sim::engine::Alone;
+use ethermem_sim::fabrics::dfabric::{Dfabric, DfabricConfig};
+use ethermem_sim::{FabricConfig, Kind, Message};
+use ethermem_units::{Bytes, Ps};
+use proptest::prelude::*;
+
+use crate::support::{run_scenario, scenario};
+
+/// Racks of all shapes, with their bottleneck in every stage of a packet's way.
+fn racks() -> impl Strategy<Value = String> {
+    let rack = (1..=4u16, 2..=3u16, 0..=3u16, prop::sample::select(&[1u64, 4, 8][..]));
+    let gbps = prop::sample::select(&[10u64, 100, 400][..]);
+    let local_gbps = prop::sample::select(&[20u64, 100, 400, 800][..]);
+    let devices = prop_oneof![Just(String::new()), (1..=4u16).prop_map(|n| n.to_string())];
+    let queues = (1..=5u16, 1..=5u16, 1..=8u16);
+    let chosen = prop::sample::select(&["", "poll = \"in-turn\"", "cache_bytes = 0"][..]);
+    let load = (1..=95u32, 0..=100u32);
+    (rack, gbps, local_gbps, devices, queues, chosen, load, 0..1_000_000u64).prop_map(
+        |((nodes, racks, extra, theta), gbps, local_gbps, devices, queues, chosen, load, seed)| {
+            let (queues, subflows, reads) = queues;
+            let (load, read_fraction) = load;
+            let devices = match devices.as_str() {
+                "" => devices,
+                count => format!("memory_devices = {count}"),
+            };
+            format!(
+                "[fabric]\nnodes = {}\nlink_gbps = {gbps}\n[fabric.dfabric]\nracks = {racks}\n\
+                 extra_nics = {extra}\ntheta = {theta}\nlocal_gbps = {local_gbps}\n{devices}\n\
+                 queues = {queues}\nsubflows = {subflows}\ndma_reads = {reads}\n{chosen}\n\
+                 port_bytes = 1000000000\n[run]\nseed = {seed}\nwarmup_fraction = 0\n\
+                 cooldown_fraction = 0\n[workload]\nload = 0.{load:02}\nmessages = 200\n\
+                 read_fraction = {}\n",
+                nodes * racks,
+                f64::from(read_fraction) / 100.0,
+            )
+        },
+    )
+}
+
+/// Bytes of data of a full segment, and of the memory's header before the data.
+const SEGMENT_BYTES: u64 = 4_032;
+const HEADER_BYTES: u64 = 16;
+/// Bytes of loads that share a flit.
+const LOADS_BYTES: u64 = 4 * 64;
+
+/// The least slowdown of messages of these sizes. Company may change the order of a message's
+/// packets, of which the last is shorter, or cut its loads elsewhere. That is worth less than one
+/// packet, or one flit of loads: a message takes at least the time alone of one that lacks it.
+pub(crate) fn least_slowdown(config: &FabricConfig, sizes: impl Iterator<Item = u64>) -> f64 {
+    let rack = config.nodes.div_ceil(config.of::<DfabricConfig>().racks);
+    let mut alone = Alone::<Dfabric>::new(config);
+    let mut time = |kind, memory, bytes| {
+        let (arrival, bytes) = (Ps::ZERO, Bytes(bytes));
+        let message = Message { index: 0, arrival, kind, compute: 0, memory, bytes };
+        alone.time_of(&message).0 as f64
+    };
+    let mut least: f64 = 1.0;
+    for bytes in sizes.collect::<BTreeSet<u64>>() {
+        for kind in [Kind::Read, Kind::Write] {
+            let mut without = |memory, less| {
+                least = least.min(time(kind, memory, bytes - less) / time(kind, memory, bytes));
+            };
+            if rack > 1 && bytes > LOADS_BYTES {
+                without(1, LOADS_BYTES);
+            }
+            if rack < config.nodes && bytes > SEGMENT_BYTES {
+                without(rack, SEGMENT_BYTES);
+            } else if rack < config.nodes && bytes + HEADER_BYTES > SEGMENT_BYTES {
+                without(rack, HEADER_BYTES);
+            }
+        }
+    }
+    least
+}
+
+proptest! {
+    #![proptest_config(crate::property::cases(200))]
+
+    #[test]
+    fn company_helps_by_less_than_a_packet(
+        text in racks(),
+        seed in 0..1_000_000u64,
+        choice in 0..3u8,
+    ) {
+        let bytes = match choice {
+            0 => 1 + seed % LOADS_BYTES,
+            1 => SEGMENT_BYTES * (1 + seed % 20) - HEADER_BYTES,
+            _ => 1 + seed % 90_000,
+        };
+        let scenario = scenario(&format!("{text}message_bytes = {bytes}\n"));
+        let result = run_scenario(&scenario, "dfabric", None);
+        prop_assert_eq!(result.messages_finished, 200);
+        let least = result.kinds.all.slowdown_min.expect("measured");
+        let floor = least_slowdown(&scenario.fabric, std::iter::once(bytes));
+        prop_assert!(least >= floor, "slowdown {} of {} B: at least {}", least, bytes, floor);
+        // A message of one packet cannot be helped.
+        prop_assert!(choice > 0 || floor == 1.0);
+    }
+}
