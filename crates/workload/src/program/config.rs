@@ -273,7 +273,7 @@ mod tests {
             let messages = works.iter().filter(|work| is_message(work)).count() as u64;
             let size = config.size(12);
             prop_assert_eq!((size.messages, size.steps()), (messages, works.len() as u64));
-            let largest = works.iter().filter_map(|work| work.moves()).map(|(.., b)| b).max();
+            let largest = works.iter().filter_map(Work::moves).map(|(.., b)| b).max();
             let most = config.message_bytes_max(12);
             prop_assert!(largest.is_none_or(|largest| largest == most), "{largest:?} {most:?}");
         }
