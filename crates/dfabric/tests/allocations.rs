@@ -175,13 +175,16 @@ fn nothing_allocates_on_the_data_path() {
     let mut sender = Sender::new(config, 0).unwrap();
     let mut receiver = Receiver::new(64, 0).unwrap();
     let (mut arrived, mut delivered) = (0, 0);
-    let allocations = allocation_counter::measure(|| {
-        for turn in 0..5_000 {
+    let mut run = |turns: std::ops::Range<u64>| {
+        for turn in turns {
             arrived += send(&mut rack, turn);
             receive(&mut rack, turn);
             delivered += stream(&mut sender, &mut receiver, turn);
         }
-    });
+    };
+    // A node's first reference to a Region makes its part of the table.
+    run(0..100);
+    let allocations = allocation_counter::measure(|| run(100..5_000));
     assert_eq!(allocations.count_total, 0);
     assert!(arrived > 4_990 && delivered > 4_500, "{arrived} {delivered}");
     rack.pool.check();

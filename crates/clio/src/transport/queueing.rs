@@ -1,4 +1,4 @@
-//! Whether the round trips of a path show a queue, or only that its delays vary.
+//! Round trips tell whether a queue stands on the path, or only that its delays vary.
 
 use ethermem_units::Ns;
 

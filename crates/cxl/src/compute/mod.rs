@@ -230,9 +230,7 @@ impl ComputeNode {
     }
 
     fn begin(&mut self, now: Ps, tag: Tag, is_write: bool) -> Result<Token, AgentError> {
-        // A credit comes back with its response, not before the host has taken that.
-        let has_credit = self.responses.len() < ACCESSES_MAX;
-        let begun = match (has_credit, is_write) {
+        let begun = match (self.may_return_credits(), is_write) {
             (true, _) => self.agent.begin(now, tag, is_write),
             (false, false) => Err(AgentError::NoReadCredit),
             (false, true) => Err(AgentError::NoWriteCredit),
@@ -296,6 +294,19 @@ impl ComputeNode {
     #[must_use]
     pub fn rate(&self) -> (Mbps, Phase) {
         (self.control.rate(), self.control.phase())
+    }
+
+    /// A credit comes back with its response, not before the host has taken that.
+    fn may_return_credits(&self) -> bool {
+        self.responses.len() < ACCESSES_MAX
+    }
+
+    /// True if the host has a credit for a write, or for a read.
+    #[must_use]
+    pub fn has_credit(&self, is_write: bool) -> bool {
+        let (reads, writes) = self.in_flight();
+        let open = if is_write { writes } else { reads };
+        self.may_return_credits() && open < ACCESSES_MAX
     }
 
     /// Reads and writes of the host that have no response.

@@ -129,9 +129,8 @@ impl Compute {
     /// threads of a processor do.
     pub(super) fn begin(&mut self, now: Ps) {
         loop {
-            let (reads, writes) = self.node.in_flight();
-            let may_read = reads < ACCESSES_MAX && !self.reads.is_empty();
-            let may_write = writes < ACCESSES_MAX && !self.writes.is_empty();
+            let may_read = self.node.has_credit(false) && !self.reads.is_empty();
+            let may_write = self.node.has_credit(true) && !self.writes.is_empty();
             let queue = match (may_read, may_write) {
                 (true, _) => &mut self.reads,
                 (false, true) => &mut self.writes,
