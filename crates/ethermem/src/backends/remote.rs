@@ -89,23 +89,23 @@ struct RemoteConfig {
 
 /// Opens `udp:`.
 pub(crate) fn open_udp(url: &Url<'_>) -> Result<Opened, OpenError> {
-    open(url, url::udp(url)?)
+    open(url, &url::udp(url)?)
 }
 
 /// Opens `ring:`.
 pub(crate) fn open_ring(url: &Url<'_>) -> Result<Opened, OpenError> {
-    open(url, url::ring(url)?)
+    open(url, &url::ring(url)?)
 }
 
 /// Opens `node:`.
 pub(crate) fn open_node(url: &Url<'_>) -> Result<Opened, OpenError> {
-    open(url, url::node(url)?)
+    open(url, &url::node(url)?)
 }
 
 /// Opens the node, behind the cache that the URL asks for.
-fn open(url: &Url<'_>, config: RemoteConfig) -> Result<Opened, OpenError> {
+fn open(url: &Url<'_>, config: &RemoteConfig) -> Result<Opened, OpenError> {
     let cache = CacheSettings::of(&url.parameters()?)?;
-    let opened = Remote::open(&config)?.opened();
+    let opened = Remote::open(config)?.opened();
     Ok(match cache {
         Some(settings) => cached::wrap(opened, settings),
         None => opened,

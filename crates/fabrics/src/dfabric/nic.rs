@@ -96,7 +96,10 @@ impl Dfabric {
         let tx = &mut of.tx[queue as usize];
         tx.loading = false;
         (of.turn, of.turned) = (None, now);
-        let is_found = tx.stored.pop_front_if(|stored| *stored + self.times.load <= now).is_some();
+        let is_found = tx.stored.front().is_some_and(|stored| *stored + self.times.load <= now);
+        if is_found {
+            tx.stored.pop_front();
+        }
         let words = if is_found { tx.ring.pop() } else { None };
         let Rack { switch, pool, .. } = of;
         let action = switch.on_tail(pool, queue, words);
