@@ -131,7 +131,7 @@ impl AddressMap {
             for (first, range) in ranges.iter() {
                 held += u64::from(range.is_held);
                 let is_own = matches!(range.kind, Kind::Own { .. });
-                own_pages += if is_own { range.pages } else { 0 };
+                own_pages += range.own_pages();
                 for page in first..first + range.pages {
                     match self.table.find(PageKey::new(SpaceId(space as u16), page)) {
                         Some((_, entry)) => {
@@ -152,7 +152,8 @@ impl AddressMap {
             (mapped.len() as u64 == owned, "a physical page has two owners"),
             (owned + self.free.count() == self.physical_pages, "owned and free are not all pages"),
             (self.reserved_pages <= self.physical_pages, "more is promised than there is"),
-            (owned <= self.reserved_pages, "more is owned than was promised"),
+            (owned <= own_pages, "a page is owned by a range that gave it back"),
+            (own_pages <= self.reserved_pages, "more is owned than was promised"),
             (!is_quiet || own_pages == self.reserved_pages, "a promise of nobody"),
             (entries == self.table.used(), "an entry of no range"),
             (reserved <= self.claimed_entries, "a place is reserved for no task"),
@@ -242,7 +243,7 @@ impl AddressMap {
         self.free.refill(budget_bytes, zero);
     }
 
-    /// Bytes of memory that a process owns, or that a task is giving or taking.
+    /// Bytes of memory that a process owns, or that a task is taking for it.
     #[must_use]
     pub fn owned_bytes(&self, space: SpaceId) -> u64 {
         let ranges = self.ranges.get(usize::from(space.0));

@@ -10,6 +10,8 @@ use super::page::SpaceId;
 #[derive(Clone, Debug)]
 pub(crate) struct Range {
     pub(crate) pages: u64,
+    /// Those of its own pages that a task has given back already.
+    given_back: u64,
     pub(crate) permissions: Permissions,
     pub(crate) kind: Kind,
     /// True while a task enters, removes or shares its pages. No other task may begin on it.
@@ -19,11 +21,11 @@ pub(crate) struct Range {
 impl Range {
     /// A range of the process's own, held by a task that enters its pages.
     pub(crate) fn of(pages: u64, permissions: Permissions, kind: Kind) -> Range {
-        Range { pages, permissions, kind, is_held: true }
+        Range { pages, given_back: 0, permissions, kind, is_held: true }
     }
 
     pub(crate) fn own_pages(&self) -> u64 {
-        if matches!(self.kind, Kind::Own { .. }) { self.pages } else { 0 }
+        if matches!(self.kind, Kind::Own { .. }) { self.pages - self.given_back } else { 0 }
     }
 }
 
@@ -51,7 +53,7 @@ pub(crate) enum Kind {
 #[derive(Debug, Default)]
 pub(crate) struct Ranges {
     by_first: BTreeMap<u64, Range>,
-    /// Number of pages of all ranges that the process owns.
+    /// Number of pages that the process owns, of all ranges.
     own_pages: u64,
 }
 
@@ -75,6 +77,12 @@ impl Ranges {
         let removed = self.by_first.remove(&first);
         self.own_pages -= removed.as_ref().map_or(0, Range::own_pages);
         removed
+    }
+
+    /// Records that a task has given back pages of a range that the process owns.
+    pub(crate) fn give_back(&mut self, first: u64, pages: u64) {
+        self.by_first.get_mut(&first).expect("a range begins there").given_back += pages;
+        self.own_pages -= pages;
     }
 
     /// Number of pages of all ranges that the process owns, counted as they come and go.

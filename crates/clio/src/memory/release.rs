@@ -77,14 +77,18 @@ impl Release {
         pages: u64,
         owns: bool,
     ) -> Poll<()> {
-        while self.done < pages {
-            if steps.are_over() {
-                return Poll::Pending;
-            }
+        let before = self.done;
+        while self.done < pages && !steps.are_over() {
             steps.take(1);
             map.remove_page(PageKey::new(self.space, self.first + self.done), owns);
-            map.reserved_pages -= u64::from(owns);
             self.done += 1;
+        }
+        if owns {
+            map.reserved_pages -= self.done - before;
+            map.ranges_of(self.space).give_back(self.first, self.done - before);
+        }
+        if self.done < pages {
+            return Poll::Pending;
         }
         steps.take(RANGE_STEPS);
         Poll::Ready(())
