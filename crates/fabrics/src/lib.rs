@@ -11,6 +11,8 @@ pub mod edm;
 pub mod edm_artifact;
 pub mod fastpass;
 mod framing;
+#[cfg(test)]
+mod given;
 pub mod homa;
 pub mod ideal;
 pub mod ird;

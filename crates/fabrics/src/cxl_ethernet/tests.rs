@@ -6,11 +6,12 @@ use ethermem_engine::FabricConfig;
 use ethermem_engine::config::Reader;
 use ethermem_engine::engine::{Alone, Engine, Loss, Observer, RunEnd};
 use ethermem_engine::metrics::PacketCounts;
-use ethermem_workload::{Message, MessageSource, SourceError};
+use ethermem_workload::Message;
 
 use super::*;
 use crate::budget::{Operation, Stack, Timing, mac_stages};
 use crate::edm::EdmParameters;
+use crate::given::Given;
 
 fn fabric(keys: &str) -> FabricConfig {
     // The budget of Table 1 reads EDM's clock.
@@ -18,18 +19,6 @@ fn fabric(keys: &str) -> FabricConfig {
     let text = format!("[fabric]\n{keys}\n");
     let readers = readers.into_iter().flatten();
     FabricConfig::parse(&text, "cxl-ethernet", readers).expect("a configuration")
-}
-
-struct List(std::vec::IntoIter<Message>);
-
-impl MessageSource for List {
-    fn next_message(&mut self) -> Result<Option<Message>, SourceError> {
-        Ok(self.0.next())
-    }
-
-    fn messages_total(&self) -> Option<u64> {
-        None
-    }
 }
 
 #[derive(Default)]
@@ -52,7 +41,7 @@ fn run(config: &FabricConfig, messages: Vec<Message>) -> (RunEnd, PacketCounts) 
     let count = messages.len() as u64;
     let (mut ends, never) = (Ends::default(), AtomicBool::new(false));
     let engine = Engine::new(<CxlEthernet as ethermem_engine::engine::Fabric>::build(config, 7));
-    let end = engine.run(&mut List(messages.into_iter()), &mut ends, &never, &|_| ());
+    let end = engine.run(&mut Given::new(messages), &mut ends, &never, &|_| ());
     let end = end.expect("no invariant is broken");
     assert_eq!((ends.finished, ends.lost), (count, 0));
     let packets = end.stats.packets.expect("a fabric of packets");

@@ -9,28 +9,17 @@ use ethermem_engine::metrics::PacketCounts;
 use ethermem_engine::topology::Layout;
 use ethermem_frames::Frame;
 use ethermem_units::{Bytes, Ps};
-use ethermem_workload::{Kind, Message, MessageSource, NodeIndex, SourceError};
+use ethermem_workload::{Kind, Message, NodeIndex};
 use rand_xoshiro::SplitMix64;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
 use super::{Dcpim, DcpimConfig, Rules};
+use crate::given::Given;
 
 const SLOT: u64 = 640;
 /// Bytes of IPv4, 20 bytes of a transport, and the memory header.
 const HEADERS: u64 = 40 + 16;
 const PAYLOAD: u64 = 1_500 - HEADERS;
-
-struct List(std::vec::IntoIter<Message>);
-
-impl MessageSource for List {
-    fn next_message(&mut self) -> Result<Option<Message>, SourceError> {
-        Ok(self.0.next())
-    }
-
-    fn messages_total(&self) -> Option<u64> {
-        None
-    }
-}
 
 struct Finished(Vec<Option<Ps>>);
 
@@ -66,7 +55,7 @@ fn run(config: &FabricConfig, messages: &[Message]) -> (Vec<Ps>, PacketCounts) {
     let numbered: Vec<_> = numbered.map(|(n, m)| Message { index: n as u64, ..*m }).collect();
     let mut finished = Finished(vec![None; messages.len()]);
     let end = Engine::new(Dcpim::build(config, 1))
-        .run(&mut List(numbered.into_iter()), &mut finished, &AtomicBool::new(false), &|_| {})
+        .run(&mut Given::new(numbered), &mut finished, &AtomicBool::new(false), &|_| {})
         .unwrap_or_else(|error| panic!("{error}"));
     let times = finished.0.into_iter().map(|at| at.expect("every message finishes")).collect();
     (times, end.stats.packets.expect("packets"))

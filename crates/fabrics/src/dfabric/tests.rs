@@ -8,29 +8,18 @@ use ethermem_engine::config::Reader;
 use ethermem_engine::engine::{Alone, Engine, Fabric, Loss, Observer, RunEnd};
 use ethermem_engine::metrics::PacketCounts;
 use ethermem_engine::topology::{LinkTiming, MAC, STANDARD_PCS};
-use ethermem_workload::{Message, MessageSource, SourceError};
+use ethermem_workload::Message;
 
 use super::*;
 use crate::budget::TCP_STACK;
 use crate::cxl::CxlConfig;
+use crate::given::Given;
 
 fn fabric(keys: &str) -> FabricConfig {
     let readers = [Reader::of::<CxlConfig>(), Reader::of::<DfabricConfig>()];
     let text = format!("[fabric]\n{keys}\n");
     let readers = readers.into_iter().flatten();
     FabricConfig::parse(&text, "dfabric", readers).expect("a configuration")
-}
-
-struct List(std::vec::IntoIter<Message>);
-
-impl MessageSource for List {
-    fn next_message(&mut self) -> Result<Option<Message>, SourceError> {
-        Ok(self.0.next())
-    }
-
-    fn messages_total(&self) -> Option<u64> {
-        None
-    }
 }
 
 #[derive(Default)]
@@ -58,7 +47,7 @@ fn run(config: &FabricConfig, messages: Vec<Message>) -> (RunEnd, PacketCounts, 
     let count = messages.len() as u64;
     let (mut ends, never) = (Ends::default(), AtomicBool::new(false));
     let engine = Engine::new(Dfabric::build(config, 7));
-    let end = engine.run(&mut List(messages.into_iter()), &mut ends, &never, &|_| ());
+    let end = engine.run(&mut Given::new(messages), &mut ends, &never, &|_| ());
     let end = end.expect("no invariant is broken");
     assert_eq!((ends.finished, ends.lost), (count, 0));
     let packets = end.stats.packets.expect("a fabric of packets");

@@ -40,7 +40,14 @@ impl Parameters for TcpConfig {
     const TABLE: &'static str = "tcp";
 
     fn read(table: &Table<'_>, _config: &FabricConfig) -> Result<TcpConfig, InputError> {
-        let default = TcpConfig::default();
+        TcpConfig::default().changed_by(table)
+    }
+}
+
+impl TcpConfig {
+    /// These parameters with the changes that a table makes.
+    pub(crate) fn changed_by(self, table: &Table<'_>) -> Result<TcpConfig, InputError> {
+        let default = self;
         let config = TcpConfig {
             header: bytes(table, "header_bytes", default.header, (0, 128))?,
             buffer: bytes(table, "buffer_bytes", default.buffer, BUFFER_BYTES)?,

@@ -2,7 +2,10 @@
 
 mod config;
 
+use std::marker::PhantomData;
+
 use ethermem_engine::FabricConfig;
+use ethermem_engine::config::Parameters;
 use ethermem_engine::topology::PortKind;
 use ethermem_frames::{
     Congestion, ConnectionConfig, DropTail, PacketFabric, RenoConfig, Sender, Stream,
@@ -14,29 +17,44 @@ pub use config::TcpConfig;
 use crate::budget::TCP_STACK;
 
 /// TCP on the packet network.
-pub type Tcp = PacketFabric<Stream<NewReno>>;
+pub type Tcp = PacketFabric<Stream<NewReno<TcpConfig>>>;
 
-/// NewReno: the common sender without additions.
-pub struct NewReno(TcpConfig);
+/// Parameters of a fabric whose transport is TCP.
+pub trait HasTcp: Parameters {
+    /// TCP's parameters.
+    fn tcp(&self) -> &TcpConfig;
+}
 
-impl Congestion for NewReno {
+impl HasTcp for TcpConfig {
+    fn tcp(&self) -> &TcpConfig {
+        self
+    }
+}
+
+/// NewReno: the common sender without additions. `P` has its parameters.
+pub struct NewReno<P> {
+    tcp: TcpConfig,
+    parameters: PhantomData<P>,
+}
+
+impl<P: HasTcp> Congestion for NewReno<P> {
     type State = ();
-    type Parameters = TcpConfig;
+    type Parameters = P;
 
-    fn new(config: &FabricConfig) -> NewReno {
-        NewReno(*config.of::<TcpConfig>())
+    fn new(config: &FabricConfig) -> NewReno<P> {
+        NewReno { tcp: *config.of::<P>().tcp(), parameters: PhantomData }
     }
 
     fn reno(&self) -> &RenoConfig {
-        &self.0.reno
+        &self.tcp.reno
     }
 
     fn connections(config: &FabricConfig) -> ConnectionConfig {
-        config.of::<TcpConfig>().connections
+        config.of::<P>().tcp().connections
     }
 
     fn header_bytes(config: &FabricConfig) -> Bytes {
-        config.of::<TcpConfig>().header
+        config.of::<P>().tcp().header
     }
 
     fn stack() -> Ps {
@@ -47,7 +65,7 @@ impl Congestion for NewReno {
         match kind {
             // A host's queue is its own memory.
             PortKind::HostUp => DropTail::ENDLESS,
-            _ => DropTail { limit_bytes: self.0.buffer.0, ..DropTail::ENDLESS },
+            _ => DropTail { limit_bytes: self.tcp.buffer.0, ..DropTail::ENDLESS },
         }
     }
 

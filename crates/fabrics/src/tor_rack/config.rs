@@ -2,12 +2,13 @@
 
 use ethermem_engine::FabricConfig;
 use ethermem_engine::config::Parameters;
-use ethermem_engine::keys::{BUFFER_BYTES, Table, bytes, delay_ns};
-use ethermem_frames::{ConnectionConfig, RenoConfig};
+use ethermem_engine::keys::{Table, delay_ns};
+use ethermem_frames::RenoConfig;
 use ethermem_units::{Bytes, Ps};
 use ethermem_workload::InputError;
 
 use crate::dfabric::check_racks;
+use crate::tcp::TcpConfig;
 
 /// Parameters of `fabric.kind = "tor-rack"`.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -19,14 +20,8 @@ pub struct TorRackConfig {
     /// Time through the network between the racks, beside the standard parts; a half of it is on
     /// either side of the switches there.
     pub core: Ps,
-    /// Buffer of a port of a switch.
-    pub buffer: Bytes,
-    /// IP and TCP headers of a packet.
-    pub header: Bytes,
-    /// The kind of its connections.
-    pub connections: ConnectionConfig,
-    /// The parameters of window, timeout and loss detection.
-    pub reno: RenoConfig,
+    /// TCP, and the buffers of its switches.
+    pub tcp: TcpConfig,
 }
 
 /// Uplinks of a ToR at most.
@@ -43,11 +38,11 @@ impl Parameters for TorRackConfig {
     const TABLE: &'static str = "tor_rack";
 
     fn read(table: &Table<'_>, _config: &FabricConfig) -> Result<TorRackConfig, InputError> {
-        let reno = RenoConfig {
-            window_packets_initial: 10,
-            timeout_min: Ps::from_ns(200_000),
-            duplicates: 3,
-            doublings: 6,
+        let default = TcpConfig::default();
+        let default = TcpConfig {
+            buffer: Bytes(262_144),
+            reno: RenoConfig { window_packets_initial: 10, ..default.reno },
+            ..default
         };
         Ok(TorRackConfig {
             racks: table.integer("racks", 2, 1..=64)? as u16,
@@ -55,10 +50,7 @@ impl Parameters for TorRackConfig {
                 .integer_or_auto("uplinks", 1..=UPLINKS_MAX.into())?
                 .map(|uplinks| uplinks as u16),
             core: delay_ns(table, "core_ns", 0)?,
-            buffer: bytes(table, "buffer_bytes", Bytes(262_144), BUFFER_BYTES)?,
-            header: bytes(table, "header_bytes", Bytes(40), (0, 128))?,
-            connections: ConnectionConfig::read(table)?,
-            reno: RenoConfig::read(table, &reno)?,
+            tcp: default.changed_by(table)?,
         })
     }
 

@@ -12,61 +12,24 @@ use ethermem_engine::config::{LeafSpine, Topology};
 use ethermem_engine::engine::{Fabric, Handle, Sim, Violation};
 use ethermem_engine::metrics::FabricStats;
 use ethermem_engine::output::Timeline;
-use ethermem_engine::topology::PortKind;
-use ethermem_frames::{
-    Congestion, ConnectionConfig, DropTail, Event, PacketFabric, RenoConfig, Sender, Stream,
-};
+use ethermem_frames::{Event, PacketFabric, Stream};
 use ethermem_units::{Bytes, Ps};
 use ethermem_workload::{Kind, LinkBlocks, Message, NodeIndex};
 
 pub use config::TorRackConfig;
 
-use crate::budget::TCP_STACK;
+use crate::tcp::{HasTcp, NewReno, TcpConfig};
 
-/// NewReno between the nodes of racks.
-pub struct NewReno(TorRackConfig);
-
-impl Congestion for NewReno {
-    type State = ();
-    type Parameters = TorRackConfig;
-
-    fn new(config: &FabricConfig) -> NewReno {
-        NewReno(*config.of::<TorRackConfig>())
-    }
-
-    fn reno(&self) -> &RenoConfig {
-        &self.0.reno
-    }
-
-    fn connections(config: &FabricConfig) -> ConnectionConfig {
-        config.of::<TorRackConfig>().connections
-    }
-
-    fn header_bytes(config: &FabricConfig) -> Bytes {
-        config.of::<TorRackConfig>().header
-    }
-
-    fn stack() -> Ps {
-        TCP_STACK
-    }
-
-    fn queue(&self, kind: PortKind) -> DropTail {
-        match kind {
-            // A host's queue is its own memory.
-            PortKind::HostUp => DropTail::ENDLESS,
-            _ => DropTail { limit_bytes: self.0.buffer.0, ..DropTail::ENDLESS },
-        }
-    }
-
-    fn begin(&self, _sender: &Sender) {}
-
-    fn acknowledged(&self, _: &mut (), _: &mut Sender, _newly: u32, _marked: bool) -> bool {
-        false
+impl HasTcp for TorRackConfig {
+    fn tcp(&self) -> &TcpConfig {
+        &self.tcp
     }
 }
 
+type Packets = PacketFabric<Stream<NewReno<TorRackConfig>>>;
+
 /// Racks with a ToR each.
-pub struct TorRack(PacketFabric<Stream<NewReno>>);
+pub struct TorRack(Packets);
 
 /// The scenario's nodes in racks, which the core joins.
 fn racked(config: &FabricConfig) -> FabricConfig {
@@ -89,7 +52,7 @@ impl Fabric for TorRack {
     const EVENT_GAP_SHIFT: u32 = 7;
 
     fn build(config: &FabricConfig, seed: u64) -> TorRack {
-        TorRack(PacketFabric::build(&racked(config), seed))
+        TorRack(Packets::build(&racked(config), seed))
     }
 
     fn draw_on(&mut self, timeline: &mut Timeline) {
@@ -121,7 +84,7 @@ impl Fabric for TorRack {
     }
 
     fn blocks(config: &FabricConfig, kind: Kind, bytes: Bytes) -> LinkBlocks {
-        PacketFabric::<Stream<NewReno>>::blocks(config, kind, bytes)
+        Packets::blocks(config, kind, bytes)
     }
 
     fn close(&self, ended: Ps) -> Result<FabricStats, Violation> {

@@ -6,26 +6,15 @@ use ethermem_engine::config::Reader;
 use ethermem_engine::engine::{Alone, Engine, Loss, Observer};
 use ethermem_engine::metrics::PacketCounts;
 use ethermem_engine::topology::{Frame, LinkTiming, MAC, STANDARD_PCS};
-use ethermem_workload::{MessageSource, SourceError};
 
 use super::*;
+use crate::budget::TCP_STACK;
+use crate::given::Given;
 
 fn fabric(keys: &str) -> FabricConfig {
     let text = format!("[fabric]\n{keys}\n");
     let readers = Reader::of::<TorRackConfig>().into_iter();
     FabricConfig::parse(&text, "tor-rack", readers).expect("a configuration")
-}
-
-struct List(std::vec::IntoIter<Message>);
-
-impl MessageSource for List {
-    fn next_message(&mut self) -> Result<Option<Message>, SourceError> {
-        Ok(self.0.next())
-    }
-
-    fn messages_total(&self) -> Option<u64> {
-        None
-    }
 }
 
 /// The number of messages that finished, and the latest end.
@@ -53,7 +42,7 @@ fn incast(config: &FabricConfig, from: std::ops::Range<u16>) -> (PacketCounts, P
     let count = messages.len() as u64;
     let (mut ends, never) = (Ends::default(), AtomicBool::new(false));
     let engine = Engine::new(TorRack::build(config, 7));
-    let end = engine.run(&mut List(messages.into_iter()), &mut ends, &never, &|_| ());
+    let end = engine.run(&mut Given::new(messages), &mut ends, &never, &|_| ());
     let end = end.expect("no invariant is broken");
     assert_eq!(ends.0, count);
     (end.stats.packets.expect("a fabric of packets"), ends.1)
@@ -119,7 +108,7 @@ fn uplinks_bound_what_leaves_a_rack() {
         let (mut ends, never) = (Ends::default(), AtomicBool::new(false));
         let engine = Engine::new(TorRack::build(&config, 7));
         let messages: Vec<Message> = (0..4).map(write).collect();
-        let mut source = List(messages.into_iter());
+        let mut source = Given::new(messages);
         engine.run(&mut source, &mut ends, &never, &|_| ()).expect("no invariant is broken");
         ends.1
     };
