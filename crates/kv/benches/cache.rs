@@ -15,6 +15,8 @@ use std::time::Instant;
 
 use ethermem::{Permissions, Pool, Region};
 use ethermem_kv::{Client, Config, Index, Store};
+use rand_xoshiro::SplitMix64;
+use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
 type Failure = Box<dyn Error>;
 
@@ -66,18 +68,6 @@ impl Drop for Node {
     }
 }
 
-/// Numbers below a bound, by SplitMix64.
-struct Draws(u64);
-
-impl Draws {
-    fn below(&mut self, below: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.0 ^ self.0 >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (mixed ^ mixed >> 31) % below
-    }
-}
-
 /// Median and 99th percentile in ns of one call, with what reading the clock takes.
 fn percentiles(
     calls: usize,
@@ -106,8 +96,8 @@ fn accesses(node: &Node) -> Result<Vec<(String, [f64; 2])>, Failure> {
             Ok(region)
         };
         let (far, near) = (region(&plain)?, region(&cached)?);
-        let mut draws = Draws(1);
-        let mut at = move || draws.below(set / BYTES as u64) * BYTES as u64;
+        let mut draws = SplitMix64::seed_from_u64(1);
+        let mut at = move || draws.next_u64() % (set / BYTES as u64) * BYTES as u64;
         let mut buffer = [0; BYTES];
         let mut read = |region: &Region, calls| {
             percentiles(calls, || Ok(region.read_into(at(), black_box(&mut buffer))?))
@@ -115,8 +105,8 @@ fn accesses(node: &Node) -> Result<Vec<(String, [f64; 2])>, Failure> {
         rows.push((format!("read, `udp://`, of {name}"), read(&far, READS)?));
         read(&near, HITS / 10)?;
         rows.push((format!("read, hit, of {name}"), read(&near, HITS)?));
-        let mut draws = Draws(2);
-        let mut at = move || draws.below(set / BYTES as u64) * BYTES as u64;
+        let mut draws = SplitMix64::seed_from_u64(2);
+        let mut at = move || draws.next_u64() % (set / BYTES as u64) * BYTES as u64;
         let data = [7; BYTES];
         let mut write =
             |region: &Region, calls| percentiles(calls, || Ok(region.write_from(at(), &data)?));
@@ -126,10 +116,10 @@ fn accesses(node: &Node) -> Result<Vec<(String, [f64; 2])>, Failure> {
     Ok(rows)
 }
 
-async fn request(client: &mut Client, draws: &mut Draws, updates: u64) -> Result<(), Failure> {
-    let key = format!("user{}", draws.below(KEYS));
-    if draws.below(100) < updates {
-        let value = vec![draws.below(256) as u8; VALUE_BYTES];
+async fn request(client: &mut Client, draws: &mut SplitMix64, updates: u64) -> Result<(), Failure> {
+    let key = format!("user{}", draws.next_u64() % KEYS);
+    if draws.next_u64() % 100 < updates {
+        let value = vec![draws.next_u64() as u8; VALUE_BYTES];
         client.put(key.as_bytes(), &value).await?;
         return Ok(());
     }
@@ -149,7 +139,7 @@ fn store(node: &Node, cache: Option<&str>, updates: u64) -> Result<f64, Failure>
         for key in 0..KEYS {
             client.put(format!("user{key}").as_bytes(), &[key as u8; VALUE_BYTES]).await?;
         }
-        let mut draws = Draws(updates + 3);
+        let mut draws = SplitMix64::seed_from_u64(updates + 3);
         for key in 0..KEYS {
             client.read(format!("user{key}").as_bytes()).await?;
         }

@@ -12,21 +12,23 @@ use ethermem_pool::{
     Reply, Segment, Wait,
 };
 use ethermem_units::Ps;
+use rand_xoshiro::SplitMix64;
+use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
 use super::{CacheSettings, wrap};
 use crate::node::{Node, NodeView};
 
 /// Numbers from a seed.
 #[derive(Clone, Debug)]
-struct Draws(u64);
+struct Draws(SplitMix64);
 
 impl Draws {
-    /// A number below `below`, by SplitMix64.
+    fn new(seed: u64) -> Draws {
+        Draws(SplitMix64::seed_from_u64(seed))
+    }
+
     fn below(&mut self, below: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.0 ^ self.0 >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (mixed ^ mixed >> 31) % below
+        self.0.next_u64() % below
     }
 
     fn percent(&mut self, chance: u64) -> bool {
@@ -190,7 +192,7 @@ impl Backend for Shared {
 fn pool(seed: u64, bytes: u32, line_bytes: u32, lost_percent: u64) -> (Pool, Shared) {
     let far = Far {
         node: Node::new(0, 1 << 30),
-        draws: Draws(seed),
+        draws: Draws::new(seed),
         flying: Vec::new(),
         lost_percent,
         log: Vec::new(),

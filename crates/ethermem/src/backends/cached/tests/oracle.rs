@@ -265,7 +265,7 @@ impl Actor {
 
 fn run(seed: u64, bytes: u32, line_bytes: u32, lost: u64, steps: u32) -> Result<(), TestCaseError> {
     let (pool, far) = pool(seed, bytes, line_bytes, lost);
-    let mut draws = Draws(seed ^ 1);
+    let mut draws = Draws::new(seed ^ 1);
     let thread = pool.thread().unwrap();
     let region = thread.alloc(BYTES, Permissions::READ_WRITE).wait().unwrap();
     let mut actors: Vec<Actor> = (0..THREADS)
