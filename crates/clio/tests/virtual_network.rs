@@ -253,6 +253,32 @@ fn a_good_network() {
     check(CALM, 3, 300, 0..4);
 }
 
+/// The first tries are repeated long before their answers can come, and each answer is to a try
+/// that is not the last. The client learns the round trip all the same.
+#[test]
+fn a_path_much_longer_than_the_first_timeouts_is_used_in_full() {
+    for way in [100, 300, 600] {
+        let way = way * US;
+        let faults = Faults { way_min: way, way_max: way + 1, ..CALM };
+        let mut network = Network::new(13, 1, faults);
+        let at = network.region(0, 4096);
+        let read = || Task::Short(Request::Read { address: at, bytes: 64 });
+        (0..16).for_each(|_| network.submit(0, read()));
+        let (mut retries, mut began) = (0, 0);
+        for done in 0..1_600 {
+            if done == 160 {
+                (retries, began) = (network.retries(0), network.now());
+            }
+            let (_, outcome) = network.step().expect("reads are under way");
+            assert_eq!(outcome.map(|_| ()), Ok(()));
+            network.submit(0, read());
+        }
+        assert_eq!(network.retries(0), retries, "{way} ns a way");
+        let trips = (network.now() - began) as f64 / (2 * way) as f64;
+        assert!(trips < 1.2 * 1_440.0 / 16.0, "{way} ns a way: {trips} round trips for 90");
+    }
+}
+
 #[test]
 fn one_to_thirty_percent_lost() {
     for lost in [10, 100, 300] {

@@ -26,6 +26,9 @@ pub(super) struct Flight {
     pub(super) began: Ns,
     /// The time `began` on the node's clock, or earlier.
     pub(super) began_there: Ns,
+    /// When the first try was sent. An answer names its try, so this one's round trip is known
+    /// even if it takes longer than the next tries waited.
+    pub(super) first_sent: Ns,
     /// The last try: when it was sent on the client's clock, and (or earlier) on the node's; its
     /// datagram; and its deadline on the node's clock.
     pub(super) sent: Ns,
@@ -40,6 +43,19 @@ pub(super) struct Flight {
     pub(super) counts: bool,
     /// The request that each try of it acknowledges, since any try may be lost.
     pub(super) acknowledged: RequestId,
+}
+
+impl Flight {
+    /// When the try was sent that an answer names, if that is known.
+    pub(super) fn sent_as(&self, attempt: u8) -> Option<Ns> {
+        // A try's number has eight bits.
+        let is_first = attempt == 0 && self.retries <= u32::from(u8::MAX);
+        if attempt == self.retries as u8 {
+            Some(self.sent)
+        } else {
+            is_first.then_some(self.first_sent)
+        }
+    }
 }
 
 /// The requests in flight. Numbers are consecutive, so a number is a place in a ring.
@@ -172,6 +188,7 @@ mod tests {
             working: None,
             began: Ns(0),
             began_there: Ns(0),
+            first_sent: Ns(0),
             sent: Ns(0),
             sent_there: Ns(0),
             sequence: 0,

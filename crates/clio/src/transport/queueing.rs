@@ -96,6 +96,11 @@ impl Queueing {
         self.excess > Ns::ZERO || self.losses > LOSS_MOST
     }
 
+    /// Takes back the last loss: the answer was late.
+    pub(super) fn was_late(&mut self) {
+        self.losses = self.losses.saturating_sub((LOSS_ONE - self.losses) >> LOSS_SHIFT);
+    }
+
     /// True if a queue stood in the last round.
     pub(super) fn has_queue(&self) -> bool {
         self.excess > Ns::ZERO

@@ -193,6 +193,11 @@ impl Network {
         self.clients[client].searches_path()
     }
 
+    /// Number of retries of a client.
+    pub(crate) fn retries(&self, client: usize) -> u64 {
+        self.clients[client].counters().retries
+    }
+
     pub(crate) fn restart_node(&mut self) {
         self.epoch += 1;
         self.node = node(self.epoch, self.faults.lease);

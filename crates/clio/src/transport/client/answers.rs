@@ -64,10 +64,13 @@ impl Client {
             self.counters.ignored += 1;
             return;
         }
-        if packet.attempt == flight.retries as u8 {
-            let time = now.saturating_sub(flight.sent);
+        if let Some(sent) = flight.sent_as(packet.attempt) {
+            let time = now.saturating_sub(sent);
             self.trips.took(time);
-            let least = self.looked.map_or(time, |looked| looked.saturating_sub(flight.sent));
+            let least = self.looked.map_or(time, |looked| looked.saturating_sub(sent));
+            if packet.attempt != flight.retries as u8 {
+                self.congestion.was_late();
+            }
             self.congestion.took_between(now, least.min(time), time);
         }
         if let Reply::Refused(status @ (ClioStatus::Busy | ClioStatus::Expired), why) = packet.reply

@@ -245,6 +245,7 @@ impl Client {
                 working: None,
                 began: now,
                 began_there,
+                first_sent: now,
                 sent: now,
                 sent_there: began_there,
                 sequence: draft.envelope.sequence,
