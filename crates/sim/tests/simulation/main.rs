@@ -26,6 +26,7 @@ mod programs_page;
 #[path = "../../../units/tests/support/property.rs"]
 mod property;
 mod queueing;
+mod rankings;
 mod receiver_driven;
 mod snapshots;
 mod steady;

@@ -1,0 +1,75 @@
+//! The page of all statements.
+
+use std::fmt::Write;
+use std::fs;
+use std::path::Path;
+
+use super::statements::{Behind, Statement};
+use super::{Count, WORKLOADS};
+
+const HEAD: &str = "\
+# Which fabric is ahead
+
+Each section is a sentence of this documentation that ranks fabrics. Its table says in how many of
+six runs the sentence holds on each workload: three seeds, and two numbers of messages, the second
+four times the first. A run counts only where the fabric that is said to be ahead, and one that it
+is compared with, sustain the load; a dash says that no run did. A fabric that does not sustain the
+load has no number, so it is not compared. Documents claim a sentence only of the workloads in bold.
+
+All runs have 32 nodes at 100 Gb/s. The command gives the number of one fabric on one workload;
+`--set run.seed` and `--set workload.messages` give the other runs. This command makes all of them,
+and compares this page:
+
+```sh
+ETHERMEM_RANKINGS=whole cargo test --release -p ethermem-sim --test simulation rankings
+```
+";
+
+fn cell(statement: &Statement, name: &str, count: Option<Count>) -> String {
+    let count = count.expect("the whole page has every workload");
+    if count.compared == 0 {
+        return "-".to_owned();
+    }
+    let said = format!("{} of {}", count.held, count.compared);
+    if statement.holds.contains(&name) { format!("**{said}**") } else { said }
+}
+
+fn section(page: &mut String, statement: &Statement, counts: &[Option<Count>]) {
+    let Statement { id, says, ahead, number, load, read_fraction, .. } = statement;
+    let compared = match statement.behind {
+        Behind::Rivals => "every rival".to_owned(),
+        Behind::These(these) => {
+            these.iter().map(|one| format!("`{}`", one.fabric)).collect::<Vec<_>>().join(", ")
+        }
+    };
+    let sets: String = ahead.settings.iter().map(|set| format!(" --set {set}")).collect();
+    writeln!(
+        page,
+        "\n## {id}\n\n{says} Number: `{number}`, compared with {compared}.\n\n```sh\nethermem sim \
+         scenarios/load-64b.toml --fabric {fabric}{sets} --set fabric.nodes=32 \\\n    --set \
+         workload.load={load} --set workload.read_fraction={read_fraction} --set {key}\n```\n",
+        number = number.name,
+        fabric = ahead.fabric,
+        key = WORKLOADS[0].key,
+    )
+    .expect("a string takes all");
+    let names: Vec<&str> = WORKLOADS.iter().map(|workload| workload.name).collect();
+    let cells: Vec<String> =
+        names.iter().zip(counts).map(|(name, &count)| cell(statement, name, count)).collect();
+    let rule = "---|".repeat(names.len());
+    writeln!(page, "| {} |\n|{rule}\n| {} |", names.join(" | "), cells.join(" | "))
+        .expect("a string takes all");
+}
+
+/// Compares the page, or writes it.
+pub(super) fn hold(path: &Path, table: &[(&Statement, Vec<Option<Count>>)], is_written: bool) {
+    let mut page = HEAD.to_owned();
+    for (statement, counts) in table {
+        section(&mut page, statement, counts);
+    }
+    if is_written {
+        fs::write(path, page).expect("the page is written");
+    } else {
+        assert_eq!(fs::read_to_string(path).expect("the page"), page, "docs/rankings.md");
+    }
+}
