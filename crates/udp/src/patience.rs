@@ -50,6 +50,14 @@ impl Patience {
         Patience { rule: Rule::new(), polls: 0, stretch: None, seen: None }
     }
 
+    /// A thread that gives way for an hour, whatever else runs.
+    #[cfg(test)]
+    pub(crate) fn giving_way() -> Patience {
+        let mut patience = Patience::new();
+        patience.rule.until = Some(Instant::now() + Duration::from_secs(3600));
+        patience
+    }
+
     /// A datagram arrived, or something was sent.
     #[inline]
     pub(crate) fn interrupt(&mut self) {

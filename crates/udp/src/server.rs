@@ -232,7 +232,7 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Server<B> {
         mut done: impl FnMut(&State) -> bool,
     ) -> io::Result<()> {
         let (mut quiet_since, mut turns, mut heard) = (Instant::now(), 0_u32, false);
-        let (mut tended_at, mut sweeps) = (quiet_since, true);
+        let (mut tended_at, mut sweeps, mut more) = (quiet_since, true, false);
         let mut state = State { processes: self.answerer.node.processes(), quiet: Duration::ZERO };
         while !done(&state) {
             let came = self.serve()?;
@@ -244,15 +244,18 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Server<B> {
                 if wait == Wait::Poll {
                     continue;
                 }
-                if !sweeps && tended_at.elapsed() < TEND_AFTER {
-                    self.sleep();
+                let puts_off = tended_at.elapsed() < TEND_AFTER;
+                // Work that is left ends the sleep. Where no request came between two of its
+                // slices, there is none to put it off for.
+                if !sweeps && puts_off && (heard || !more) {
+                    self.sleep(if more { TEND_AFTER } else { SLEEP_MAX });
                     continue;
                 }
             }
             (turns, tended_at) = (0, Instant::now());
             let now = self.answerer.now();
             let asked = self.questions.answer(now, &mut self.answerer.node);
-            let more = self.answerer.node.tend(now, TEND_BYTES) || asked;
+            more = self.answerer.node.tend(now, TEND_BYTES) || asked;
             if now >= self.publish_at {
                 self.publish(now);
             }
@@ -269,7 +272,7 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Server<B> {
             let is_quiet = gives_way || quiet_since.elapsed() >= poll_for;
             sweeps = is_quiet && self.answerer.node.sweep(now);
             if is_quiet && !sweeps {
-                self.sleep();
+                self.sleep(SLEEP_MAX);
             }
         }
         self.publish(self.answerer.now());
@@ -310,15 +313,16 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Server<B> {
         Ok(came)
     }
 
-    fn sleep(&mut self) {
+    /// Sleeps until something arrives, or for `most`.
+    fn sleep(&mut self, most: Duration) {
         self.patience.sleep();
         self.answerer.counters.sleeps += 1;
         self.answerer.counters.gave_way = self.patience.gave_way();
         match (&self.udp, &self.ring) {
-            (Some(udp), None) => socket::wait(udp.socket(), SLEEP_MAX),
-            (None, Some(ring)) => ring.waiter().wait(SLEEP_MAX),
-            (Some(udp), Some(ring)) => ring.waiter().wait_with(udp.socket(), SLEEP_MAX),
-            (None, None) => std::thread::sleep(SLEEP_MAX),
+            (Some(udp), None) => socket::wait(udp.socket(), most),
+            (None, Some(ring)) => ring.waiter().wait(most),
+            (Some(udp), Some(ring)) => ring.waiter().wait_with(udp.socket(), most),
+            (None, None) => std::thread::sleep(most),
         }
     }
 
@@ -403,3 +407,6 @@ struct State {
     /// Time since the last datagram.
     quiet: Duration,
 }
+
+#[cfg(test)]
+mod tests;

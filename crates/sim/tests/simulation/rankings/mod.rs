@@ -32,14 +32,14 @@ struct Workload {
 }
 
 const WORKLOADS: [Workload; 8] = [
-    Workload { name: "64 B", key: "workload.message_bytes=64", messages: 60_000 },
-    Workload { name: "1 KiB", key: "workload.message_bytes=1024", messages: 20_000 },
-    Workload { name: "4 KiB", key: "workload.message_bytes=4096", messages: 10_000 },
-    Workload { name: "hadoop", key: "workload.size_cdf=hadoop", messages: 2_000 },
-    Workload { name: "spark", key: "workload.size_cdf=spark", messages: 2_000 },
-    Workload { name: "sparksql", key: "workload.size_cdf=sparksql", messages: 2_000 },
-    Workload { name: "graphlab", key: "workload.size_cdf=graphlab", messages: 2_000 },
-    Workload { name: "memcached", key: "workload.size_cdf=memcached", messages: 2_000 },
+    Workload { name: "64 B", key: "workload.message_bytes=64", messages: 30_000 },
+    Workload { name: "1 KiB", key: "workload.message_bytes=1024", messages: 10_000 },
+    Workload { name: "4 KiB", key: "workload.message_bytes=4096", messages: 5_000 },
+    Workload { name: "hadoop", key: "workload.size_cdf=hadoop", messages: 1_000 },
+    Workload { name: "spark", key: "workload.size_cdf=spark", messages: 1_000 },
+    Workload { name: "sparksql", key: "workload.size_cdf=sparksql", messages: 1_000 },
+    Workload { name: "graphlab", key: "workload.size_cdf=graphlab", messages: 1_000 },
+    Workload { name: "memcached", key: "workload.size_cdf=memcached", messages: 1_000 },
 ];
 
 /// What identifies a run.

@@ -1,0 +1,52 @@
+//! A node that gives way to others on its processor still does all of its work.
+
+use ethermem_clio::memory::{HashKey, MemoryConfig, PageSize};
+use ethermem_clio::node::{NodeConfig, Quota};
+use ethermem_wire::clio::{Epoch, Protection, SenderId, TenantId};
+
+use super::*;
+use crate::operator::NoAnswer;
+
+const PLACES: u16 = 8_192;
+
+fn giving_way() -> Server<Vec<u8>> {
+    let config = NodeConfig {
+        memory: MemoryConfig {
+            memory: Bytes(1 << 20),
+            page: PageSize::Kib4,
+            tlb_entries: 16,
+            fault_buffer_pages: 4,
+        },
+        key: HashKey([1, 2]),
+        epoch: Epoch(7),
+        sender: SenderId(8),
+        protection: Protection::Crc,
+        data_bytes_max: 1400,
+        processes_max: PLACES,
+        recent_requests: 64,
+        lifetime_max: Ns(100_000),
+        keep: Ns(10_000_000),
+        lease: Ns(u64::MAX),
+        tenants: vec![(TenantId(0), Quota::UNLIMITED)],
+    };
+    let node = Node::new(config, vec![0; 1 << 20]).expect("a node");
+    let listen = Listen { udp: Some("127.0.0.1:0".parse().expect("an address")), ring: None };
+    let mut server = Server::bind(node, Protect::Node, &listen).expect("a free port");
+    server.patience = Patience::giving_way();
+    server
+}
+
+/// A list of processes takes 128 slices. Before, each of them waited for a sleep of 20 ms, as no
+/// datagram came: an operator on a busy machine had no answer.
+#[test]
+fn an_operator_is_answered_without_a_sleep_between_slices() {
+    let mut server = giving_way();
+    let operator = server.operator();
+    let asks = std::thread::spawn(move || operator.processes(Duration::from_secs(60)));
+    server.run_asking(Duration::from_millis(1), || asks.is_finished()).expect("it serves");
+    let found: Result<Vec<_>, NoAnswer> = asks.join().expect("it does not panic");
+    assert!(found.is_ok_and(|found| found.is_empty()), "the node has no process");
+    let sleeps = server.counters().sleeps;
+    // Some pass before the question comes.
+    assert!(sleeps < u64::from(PLACES) / 64 / 2, "{sleeps} sleeps");
+}
