@@ -14,7 +14,7 @@ use ethermem_clio::transport::{Completed, OperationError};
 use ethermem_wire::RmwOperation;
 use ethermem_wire::clio::{ClioStatus, Request};
 use linear::{Call, is_linearizable};
-use network::{Faults, Network, Task};
+use network::{Faults, GIVE_UP, Network, Task};
 use rand_xoshiro::SplitMix64;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
@@ -277,6 +277,43 @@ fn a_path_much_longer_than_the_first_timeouts_is_used_in_full() {
         let trips = (network.now() - began) as f64 / (2 * way) as f64;
         assert!(trips < 1.2 * 1_440.0 / 16.0, "{way} ns a way: {trips} round trips for 90");
     }
+}
+
+/// What waits behind lost requests has an end as well. Before, each of these 4,000 was sent first,
+/// through a window of a sixty-fourth of a request, and took its whole time then.
+#[test]
+fn a_silent_node_fails_all_that_waits_at_once() {
+    let mut network = Network::new(17, 1, CALM);
+    let at = network.region(0, 4096);
+    let read = || Task::Short(Request::Read { address: at, bytes: 64 });
+    network.part_for_ever();
+    let began = network.now();
+    for round in 1..=2 {
+        (0..2_000).for_each(|_| network.submit(0, read()));
+        for _ in 0..2_000 {
+            assert_eq!(network.step(), Some((0, Err(OperationError::Lost))));
+        }
+        let took = network.now() - began;
+        // Some are sent at the end of their wait.
+        assert!(took <= 2 * round * GIVE_UP + US, "{took} ns in {round} rounds");
+    }
+}
+
+/// A node that answers slowly is not silent, however long an operation waits.
+#[test]
+fn what_waits_for_a_slow_node_is_not_given_up() {
+    let way = 600 * US;
+    let faults = Faults { way_min: way, way_max: way + 1, ..CALM };
+    let mut network = Network::new(19, 1, CALM);
+    let at = network.region(0, 4096);
+    network.change(faults);
+    let read = || Task::Short(Request::Read { address: at, bytes: 64 });
+    (0..100_000).for_each(|_| network.submit(0, read()));
+    let began = network.now();
+    for _ in 0..100_000 {
+        assert!(network.step().is_some_and(|(_, outcome)| outcome.is_ok()));
+    }
+    assert!(network.now() - began > 4 * GIVE_UP, "it was not slow: {}", network.now() - began);
 }
 
 #[test]

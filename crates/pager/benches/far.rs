@@ -50,7 +50,13 @@ fn main() -> Result<()> {
     println!("| a way takes | threads | touches/s | over one thread | over `emulate` |");
     println!("|---|---|---|---|---|");
     for delay in DELAYS {
-        let path = relay::Path { delay, jitter: Duration::ZERO, lost_one_in: None, seed: 1 };
+        let path = relay::Path {
+            delay,
+            jitter: Duration::ZERO,
+            lost_one_in: None,
+            ends_after: None,
+            seed: 1,
+        };
         let url = format!("udp://{}", relay::open(node, path));
         let latency = page_time(&url)?;
         let mut one = None;
@@ -96,7 +102,13 @@ fn read_at_once(node: SocketAddr) -> Result<()> {
     println!("|---|---|---|---|---|---|---|");
     for (least, most, lost_one_in) in PATHS {
         let us = Duration::from_micros;
-        let path = relay::Path { delay: us(least), jitter: us(most - least), lost_one_in, seed: 1 };
+        let path = relay::Path {
+            delay: us(least),
+            jitter: us(most - least),
+            lost_one_in,
+            ends_after: None,
+            seed: 1,
+        };
         let url = format!("udp://{}?timeout_ms=4500", relay::open(node, path));
         let pool = Pool::open(&url)?;
         let region = pool.thread()?.alloc(1 << 20, Permissions::READ_WRITE).wait()?;

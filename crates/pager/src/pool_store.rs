@@ -1,5 +1,6 @@
 //! Pages in a pool: on a memory node, or in this process behind the pool's interface.
 
+use std::cell::Cell;
 use std::collections::VecDeque;
 use std::os::fd::BorrowedFd;
 use std::time::{Duration, Instant};
@@ -29,6 +30,8 @@ pub(crate) struct InPool {
     sign: Option<Pending<Vec<u8>>>,
     thread: Thread,
     asked: Instant,
+    /// Set by the first error: the node is not asked again.
+    lost: Cell<bool>,
     pool: Pool,
 }
 
@@ -71,6 +74,7 @@ impl InPool {
             sign: None,
             thread,
             asked: Instant::now(),
+            lost: Cell::new(false),
             pool,
         })
     }
@@ -80,8 +84,9 @@ impl InPool {
         (&self.regions[chunk], (index * PAGE_BYTES) as u64)
     }
 
-    /// Text of an error, with the pool's name.
+    /// Text of an error after which the pool is not used again, with the pool's name.
     fn said(&self, error: &Error) -> String {
+        self.lost.set(true);
         format!("{}: {error}", self.pool.url())
     }
 
@@ -215,7 +220,11 @@ impl Backing for InPool {
 
 impl Drop for InPool {
     fn drop(&mut self) {
-        // Operations in flight complete before their regions are freed. A lost node needs no frees.
+        // A lost node needs no frees.
+        if self.lost.get() {
+            return;
+        }
+        // Operations in flight complete before their regions are freed.
         let writes = self.writes.drain(..).try_for_each(Pending::wait);
         let next = self.next.take().and_then(|next| next.wait().ok());
         let regions = self.regions.drain(..).chain(next);

@@ -17,6 +17,7 @@ use super::operation::{Ask, Completed, Operation, OperationError, OperationId};
 use super::operations::Operations;
 use super::path::PathSearch;
 use super::round_trips::RoundTrips;
+use super::silence::Silence;
 use super::window::{CongestionWindow, IncastWindow};
 
 /// Octets of a write's request for its address and length, which its answer does not have.
@@ -69,6 +70,7 @@ pub struct Client {
     /// Operations with parts that were not sent, in order.
     waiting: VecDeque<OperationId>,
     flights: Flights,
+    silence: Silence,
     /// The last time at which the caller found no waiting answer. `None`: the caller passes on each
     /// answer at once.
     looked: Option<Ns>,
@@ -106,6 +108,7 @@ impl Client {
             operations: Operations::default(),
             waiting: VecDeque::new(),
             flights: Flights::new(config.window_max),
+            silence: Silence::default(),
             looked: None,
             acknowledge: VecDeque::new(),
             acknowledge_since: Ns::ZERO,
@@ -226,7 +229,11 @@ impl Client {
     pub fn next_wake(&self) -> Option<Ns> {
         let paced = if self.waiting.is_empty() { None } else { self.congestion.next() };
         let acknowledge = (!self.acknowledge.is_empty()).then(|| self.acknowledge_due());
-        [self.flights.due(), paced, acknowledge, self.probe_due()].into_iter().flatten().min()
+        let probe = self.probe_due();
+        [self.flights.due(), paced, acknowledge, probe, self.given_up_at()]
+            .into_iter()
+            .flatten()
+            .min()
     }
 
     /// The epoch of the node. It is [`Epoch::UNKNOWN`] until the node has sent it, and again after
@@ -251,6 +258,11 @@ impl Client {
     /// Ends an operation without requests in flight.
     fn fail(&mut self, operation: OperationId, error: OperationError) {
         self.waiting.retain(|&waiting| waiting != operation);
+        self.end(operation, error);
+    }
+
+    /// Ends an operation that neither waits nor has requests in flight.
+    fn end(&mut self, operation: OperationId, error: OperationError) {
         if self.operations.remove(operation).is_some() {
             self.events.push_back(Event { operation, outcome: Err(error) });
         }
@@ -284,7 +296,7 @@ impl Client {
             self.hello = None;
             // The node does not answer: of the waiting operations nothing was sent.
             let waiting: Vec<OperationId> = self.waiting.drain(..).collect();
-            waiting.into_iter().for_each(|id| self.fail(id, OperationError::Lost));
+            waiting.into_iter().for_each(|id| self.end(id, OperationError::Lost));
         } else {
             self.settle(id);
         }

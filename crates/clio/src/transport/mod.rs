@@ -15,6 +15,7 @@ mod operations;
 mod path;
 mod queueing;
 mod round_trips;
+mod silence;
 mod window;
 
 pub use client::{Client, ClientCounters, Event};

@@ -1,5 +1,6 @@
 //! An operation, which is cut into requests that can be executed alone, and put together again.
 
+use ethermem_units::Ns;
 use ethermem_wire::clio::{ClioStatus, Epoch, NodeFacts, ProcessId, Reply, Request};
 use thiserror::Error;
 
@@ -95,6 +96,8 @@ pub(super) struct Operation {
     place: u32,
     /// Number of parts in flight.
     pub(super) open: usize,
+    /// Since when it waits to be sent, once that was looked at.
+    pub(super) waits_since: Option<Ns>,
     /// The bytes read so far, each at its offset.
     bytes: Vec<u8>,
     result: Option<Completed>,
@@ -118,6 +121,7 @@ impl Operation {
             cut: 0,
             place: 0,
             open: 0,
+            waits_since: None,
             bytes: Vec::new(),
             result: None,
             error: None,

@@ -184,6 +184,11 @@ impl Network {
         self.faults.carries = carries;
     }
 
+    /// Changes the network's faults.
+    pub(crate) fn change(&mut self, faults: Faults) {
+        self.faults = faults;
+    }
+
     /// Maximum bytes of the datagrams of a client's operations.
     pub(crate) fn datagram_bytes(&self, client: usize) -> usize {
         self.clients[client].datagram_bytes()

@@ -19,6 +19,8 @@ pub(crate) struct Path {
     pub(crate) jitter: Duration,
     /// One of so many is lost.
     pub(crate) lost_one_in: Option<u64>,
+    /// After so many datagrams, nothing passes any more.
+    pub(crate) ends_after: Option<u64>,
     pub(crate) seed: u64,
 }
 
@@ -65,6 +67,9 @@ fn carry(near: &UdpSocket, far: &UdpSocket, path: Path) -> ! {
                 let jitter = random.next_u64() % (path.jitter.as_nanos() as u64 + 1);
                 let due = Instant::now() + path.delay + Duration::from_nanos(jitter);
                 number += 1;
+                if path.ends_after.is_some_and(|most| number > most) {
+                    continue;
+                }
                 let content = buffer[..bytes].to_vec();
                 under_way.push(Reverse(Datagram { due, number, to_node, content }));
             }

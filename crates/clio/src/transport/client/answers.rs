@@ -34,6 +34,7 @@ impl Client {
     pub fn on_packets(&mut self, now: Ns, envelope: &Envelope, packets: &[u8]) {
         if self.epoch() == envelope.epoch {
             self.clock.hear(now, envelope.clock);
+            self.silence.heard(now);
         }
         for packet in ResponsePacket::packets(packets) {
             match packet {

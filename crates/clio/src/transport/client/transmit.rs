@@ -8,7 +8,7 @@ use ethermem_wire::clio::{
 
 use super::super::config::ClientConfig;
 use super::super::flights::Flight;
-use super::super::operation::{Operation, OperationId, Part};
+use super::super::operation::{Operation, OperationError, OperationId, Part};
 use super::super::path::Probe;
 use super::Client;
 
@@ -50,6 +50,7 @@ impl Client {
         let end = ENVELOPE_BYTES + self.config.packets_bytes(self.path.carries());
         let envelope = self.envelope(now);
         let mut draft = Draft { into, used: ENVELOPE_BYTES, end, answers: 0, envelope };
+        self.give_up_waiting(now);
         self.send_again(now, &mut draft);
         self.send_new(now, &mut draft);
         self.send_acknowledgements(now, &mut draft);
@@ -196,6 +197,42 @@ impl Client {
         self.flights.look_at(request, now.saturating_add(Ns(rest + rest / 1000 + 1)));
     }
 
+    /// The time at which the first operation that waits is given up, if the node stays silent.
+    pub(super) fn given_up_at(&self) -> Option<Ns> {
+        // At most the first one has parts in flight, by which its time is counted.
+        let waiting = self.waiting.iter().filter_map(|&id| self.operations.get(id));
+        let since = waiting.take(2).find(|operation| operation.open == 0)?.waits_since?;
+        Some(since.max(self.silence.since()).saturating_add(self.config.give_up_after))
+    }
+
+    /// Gives up operations that wait longer than is allowed for a node that says nothing. The
+    /// window of such a node is small. If each of them were sent first, each would take its time
+    /// after the other.
+    fn give_up_waiting(&mut self, now: Ns) {
+        for &id in self.waiting.iter().rev() {
+            let operation = self.operations.get_mut(id).expect("what waits has not ended");
+            if operation.waits_since.is_some() {
+                break;
+            }
+            operation.waits_since = Some(now);
+        }
+        // What may have arrived since the last look is no silence.
+        let looked = self.looked.unwrap_or(now);
+        if self.hello.is_some() || self.given_up_at().is_none_or(|at| at > looked) {
+            return;
+        }
+        let patience = self.config.give_up_after;
+        for id in core::mem::take(&mut self.waiting) {
+            let operation = self.operations.get(id).expect("what waits has not ended");
+            let since = operation.waits_since.unwrap_or(looked);
+            if operation.open == 0 && looked.saturating_sub(since) >= patience {
+                self.end(id, OperationError::Lost);
+            } else {
+                self.waiting.push_back(id);
+            }
+        }
+    }
+
     fn send_new(&mut self, now: Ns, draft: &mut Draft<'_>) {
         while let Some(&id) = self.waiting.front() {
             // Before the node is known, only the request for its facts is sent.
@@ -235,6 +272,7 @@ impl Client {
             self.counters.requests += 1;
             self.congestion.sent(now, trip);
             self.incast.sent(answer);
+            self.silence.sent(now, self.flights.count() == 0);
             operation.give_out(part);
             let flight = Flight {
                 operation: id,
