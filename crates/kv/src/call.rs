@@ -27,7 +27,9 @@ pub(crate) enum What {
     Take = 4,
     /// Frees blocks, whose links follow.
     Give = 5,
-    /// Adds `tag` bytes from the offset `operand` on to the memory for blocks.
+    /// Adds `tag` bytes from the offset `operand` on to the memory for blocks, if that has `hash`
+    /// bytes until now. If it has more, another client has added some since this one was told that
+    /// it needs them.
     Extend = 6,
     /// Adds the table at the offset `operand`, with 2^`tag` buckets.
     Grow = 7,

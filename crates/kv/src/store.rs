@@ -118,6 +118,8 @@ pub(crate) struct Shared {
     /// Address of each shard's header, which includes its memory node.
     pub(crate) shards: Vec<Address>,
     pub(crate) hash_seed: u64,
+    /// For each shard: true while a client adds memory for blocks.
+    pub(crate) is_extended: Vec<AtomicBool>,
     /// True if `left` has content.
     has_left: AtomicBool,
     left: Mutex<Left>,
@@ -164,6 +166,7 @@ impl Store {
         let shared = Shared {
             pool: pool.clone(),
             thread,
+            is_extended: shards.iter().map(|_| AtomicBool::new(false)).collect(),
             shards,
             hash_seed: config.hash_seed,
             has_left: AtomicBool::new(false),

@@ -1,10 +1,13 @@
 //! Free blocks held by a client, so that not every write asks the memory node for one.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use ethermem::Permissions;
 
 use super::job::{End, Job};
 use super::{Client, node};
-use crate::call::{Answer, Became, Request, What, links};
+use crate::call::{Became, Request, What, links};
 use crate::error::Error;
 use crate::link::{Class, Link};
 
@@ -13,6 +16,19 @@ const BATCH_BYTES: u64 = 16 << 10;
 const BATCH_MAX: u64 = 32;
 /// A new region is as long as all earlier ones together, within these bounds in bytes.
 const REGION_BYTES: [u64; 2] = [256 << 10, 64 << 20];
+
+/// How often a client asks again while another one adds a region. That one may be a future that
+/// nobody polls.
+const TURNS_MAX: u32 = 64;
+
+/// The time in which a client adds a region to a shard. It ends with the future, too.
+struct Extending<'s>(&'s AtomicBool);
+
+impl Drop for Extending<'_> {
+    fn drop(&mut self) {
+        self.0.store(false, Ordering::Release);
+    }
+}
 
 /// Free blocks by class, up to the largest class that has been used.
 #[derive(Default)]
@@ -85,7 +101,7 @@ impl Client {
 
     /// Asks the memory node for blocks.
     async fn take(&mut self, shard: usize, class: Class) -> Result<(), Error> {
-        loop {
+        for turn in 0.. {
             let request = Request {
                 operand: class.number() as u64,
                 tag: batch(class),
@@ -100,21 +116,33 @@ impl Client {
             let answer = node::answer(&answer, self.header(shard))?;
             if answer.became == Became::NeedsRegion {
                 let heap_bytes = answer.operand;
-                self.extend(shard, class, heap_bytes).await?;
+                self.extend(shard, class, heap_bytes, turn).await?;
                 continue;
             }
             links(answer.bytes).for_each(|link| self.stash(shard, link));
-            return Ok(());
+            break;
         }
+        Ok(())
     }
 
-    /// Gives the memory node a region to cut blocks from.
+    /// Gives the memory node a region to cut blocks from, unless another client does. The caller
+    /// then asks again for what it wanted; `turn` is how often it has asked in vain.
+    ///
+    /// When a region is used up, every client learns of it at the same time. If each of them added
+    /// one, the memory for blocks would grow by as many, and all but the last would be cut up.
     pub(super) async fn extend(
         &mut self,
         shard: usize,
         class: Class,
         heap_bytes: u64,
+        turn: u32,
     ) -> Result<(), Error> {
+        let shared = Arc::clone(&self.shared);
+        let is_extended = &shared.is_extended[shard];
+        if is_extended.swap(true, Ordering::AcqRel) && turn < TURNS_MAX {
+            return Ok(());
+        }
+        let _ends = Extending(is_extended);
         let header = self.header(shard);
         let [least, most] = REGION_BYTES;
         let alloc = |bytes| self.thread.alloc_on(header.memory(), bytes, Permissions::READ_WRITE);
@@ -127,11 +155,15 @@ impl Client {
             region => region?,
         };
         let request = Request {
+            hash: heap_bytes,
             operand: region.address().offset(),
             tag: region.bytes(),
             ..Request::new(What::Extend, header)
         };
         let answer = self.call(&request).await?;
-        node::answer(&answer, header).map(|_: Answer<'_>| ())
+        if node::answer(&answer, header)?.became == Became::Refused {
+            region.free().detach();
+        }
+        Ok(())
     }
 }

@@ -66,11 +66,13 @@ impl Client {
             None => hashed.request(What::Delete, header),
         };
         let request = request.when(when);
+        let mut turn = 0;
         loop {
             let answered = self.call(&request).await.map_err(Error::of_decision)?;
             let answer = decision(&answered, header)?;
             if answer.became == Became::NeedsRegion {
-                self.extend_for_records(shard, answer.operand).await?;
+                self.extend_for_records(shard, answer.operand, turn).await?;
+                turn += 1;
                 continue;
             }
             let written = written(&answer);
@@ -96,6 +98,7 @@ impl Client {
             return placed.map(|_| unreachable!("it failed"));
         };
         let place = apart.to_bytes();
+        let mut turn = 0;
         loop {
             let request = Request { tag, value: &place, ..hashed.request(What::Link, header) };
             let pending = self.call(&request.when(when));
@@ -118,11 +121,12 @@ impl Client {
             };
             match answer.became {
                 Became::NeedsRegion => {
-                    let extended = self.extend_for_records(shard, answer.operand).await;
+                    let extended = self.extend_for_records(shard, answer.operand, turn).await;
                     if extended.is_err() {
                         self.settle().await;
                         return extended.map(|()| unreachable!("it failed"));
                     }
+                    turn += 1;
                     continue;
                 }
                 Became::Done => self.job = None,
@@ -137,8 +141,13 @@ impl Client {
     }
 
     /// Gives the memory node room for a record, and for copies of those before it.
-    async fn extend_for_records(&mut self, shard: usize, heap_bytes: u64) -> Result<(), Error> {
-        self.extend(shard, Class::holding(RECORD_BYTES_MAX), heap_bytes).await
+    async fn extend_for_records(
+        &mut self,
+        shard: usize,
+        heap_bytes: u64,
+        turn: u32,
+    ) -> Result<(), Error> {
+        self.extend(shard, Class::holding(RECORD_BYTES_MAX), heap_bytes, turn).await
     }
 
     /// Grows the table if needed. The change is done, so an error here is not reported; the next

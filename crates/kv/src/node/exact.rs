@@ -50,7 +50,7 @@ fn what_is_left_of_a_region_is_free_to_its_last_byte() {
     for taken in [16, 112, 272, 1000, 4096, 100_000] {
         let mut memory = Memory::new();
         let first = memory.take(taken);
-        memory.ask(&extend(REGION + REGION_BYTES, 4096));
+        memory.ask(&extend(REGION_BYTES, REGION + REGION_BYTES, 4096));
         let mut free = memory.free_blocks();
         free.sort_by_key(|link| link.at(0));
         let mut at = first.at(0).add(first.bytes());
@@ -60,6 +60,20 @@ fn what_is_left_of_a_region_is_free_to_its_last_byte() {
         }
         assert_eq!(at, Address(REGION + REGION_BYTES), "after {taken} B");
         assert_eq!(memory.word(HEAP_BYTES_AT), REGION_BYTES + 4096);
+    }
+}
+
+/// Another client has added a region since this one was told that one is needed.
+#[test]
+fn a_region_that_is_no_longer_needed_is_refused_and_changes_nothing() {
+    let mut memory = Memory::new();
+    memory.ask(&extend(REGION_BYTES, REGION + REGION_BYTES, 4096));
+    let before = memory.clone();
+    for heap in [0, REGION_BYTES, REGION_BYTES + 4095, u64::MAX] {
+        let refused = memory.run(&extend(heap, REGION + 2 * REGION_BYTES, 4096));
+        let refused = refused.expect("nothing fails");
+        assert_eq!(Answer::decode(&refused).expect("an answer").became, Became::Refused);
+        assert!(memory.bytes == before.bytes, "{heap}");
     }
 }
 

@@ -11,7 +11,7 @@ use ethermem_wire::clio::ProcessId;
 
 use super::{KeyValue, Shard};
 use crate::call::{Answer, Became, Request, Version, What, When, links};
-use crate::layout::{MAGIC, TABLES_AT, free_at};
+use crate::layout::{HEAP_BYTES_AT, MAGIC, TABLES_AT, free_at};
 use crate::link::{CLASSES, Class, Link};
 use crate::record::{Apart, RECORD_BYTES_MAX, hash_of, word};
 
@@ -26,7 +26,7 @@ const READ_BYTES_MAX: u64 = 1 << 20;
 /// A memory in which one access fails, or all from one on.
 #[derive(Clone)]
 pub(super) struct Memory {
-    bytes: Vec<u8>,
+    pub(super) bytes: Vec<u8>,
     pub(super) accesses: u64,
     pub(super) fails_at: u64,
     fails_on: bool,
@@ -103,7 +103,7 @@ impl Memory {
             Memory { bytes: vec![0; BYTES], accesses: 0, fails_at: u64::MAX, fails_on: false };
         memory.put(BASE.0, MAGIC);
         memory.put(BASE.0 + TABLES_AT + 8, TABLES[0]);
-        memory.ask(&extend(REGION, 1 << 20));
+        memory.ask(&extend(0, REGION, 1 << 20));
         memory
     }
 
@@ -205,8 +205,9 @@ pub(super) fn of_key(what: What, key: &[u8]) -> Request<'_> {
     Request { hash: hash_of(key, 0), key, ..Request::new(what, BASE) }
 }
 
-pub(super) fn extend(from: u64, bytes: u64) -> Request<'static> {
-    Request { operand: from, tag: bytes, ..Request::new(What::Extend, BASE) }
+/// Adds a region to a heap that has `heap` bytes.
+pub(super) fn extend(heap: u64, from: u64, bytes: u64) -> Request<'static> {
+    Request { hash: heap, operand: from, tag: bytes, ..Request::new(What::Extend, BASE) }
 }
 
 pub(super) fn grow(log2: u64) -> Request<'static> {
@@ -226,7 +227,8 @@ pub(super) fn crowded() -> Memory {
         let key = key(at);
         if at % 3 == 0 {
             let bytes = if at == 0 { READ_BYTES_MAX + 8 } else { 20_000 };
-            memory.ask(&extend(REGION + (1 + at) * (160 << 10) + (1 << 20), 160 << 10));
+            let heap = memory.word(HEAP_BYTES_AT);
+            memory.ask(&extend(heap, REGION + (1 + at) * (160 << 10) + (1 << 20), 160 << 10));
             let link = match at {
                 // No request reads this value, so the memory has no more of its block than a free
                 // one uses.
@@ -310,7 +312,7 @@ fn a_request_that_fails_at_any_access_has_changed_nothing() {
         for (name, request) in [
             ("take", Request { operand: class, tag: 32, ..plain(What::Take) }),
             ("give", Request { value: &give, ..plain(What::Give) }),
-            ("extend", extend(3 << 20, 100_000)),
+            ("extend", extend(memory.word(HEAP_BYTES_AT), 3 << 20, 100_000)),
             ("grow", grow(if state == "calm" { 2 } else { 3 })),
             ("move", Request { operand: 100, ..plain(What::Move) }),
             ("scan", Request { tag: 100, ..plain(What::Scan) }),

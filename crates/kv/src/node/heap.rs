@@ -38,6 +38,9 @@ impl Shard<'_, '_> {
         if !from.is_multiple_of(UNIT_BYTES) || bytes < UNIT_BYTES {
             return Err(refused("no region for blocks"));
         }
+        if self.word(HEAP_BYTES_AT)? != request.hash {
+            return Ok(Answer::new(Became::Refused, 0).encode());
+        }
         let (mut at, to) = self.uncut()?;
         while at < to {
             let largest = Class::holding(to - at);

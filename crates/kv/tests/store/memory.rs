@@ -1,8 +1,8 @@
 //! Memory of replaced values, and counters that many threads change.
 
-use ethermem_kv::{Config, Index, Store, When};
+use ethermem_kv::{Config, Index, Statistics, Store, When};
 
-use crate::{BOTH, crowded, open};
+use crate::{BOTH, crowded, every_url, open};
 
 #[test]
 fn overwriting_and_deleting_takes_no_memory_in_the_end() {
@@ -26,6 +26,36 @@ fn overwriting_and_deleting_takes_no_memory_in_the_end() {
             assert!(statistics.used_bytes <= statistics.heap_bytes, "{statistics:?}");
             assert!(statistics.heap_bytes < 800_000, "{statistics:?}");
         });
+    }
+}
+
+/// When a region is used up, all clients learn of it at once. Before, each of them added one, as long
+/// as all regions together: 50 clients with 1 MiB of values took 500 MiB, and then met `Full`.
+#[test]
+fn clients_that_need_memory_at_once_share_what_one_of_them_adds() {
+    for url in every_url() {
+        for index in BOTH {
+            let pool = open(&url);
+            let (clients, keys) = if url.starts_with("sim:") { (16, 40) } else { (50, 200) };
+            let config = Config { memory_nodes: Some(1), ..Config::default() };
+            let store = pool.run(Store::create(&pool, config)).unwrap();
+            let tasks = pool.tasks();
+            for number in 0..clients {
+                let mut client = store.client(index);
+                tasks.spawn(async move {
+                    for key in 0..keys {
+                        let key = u64::to_le_bytes(number << 32 | key);
+                        assert!(client.create(&key, &[7; 900]).await.unwrap());
+                    }
+                });
+            }
+            tasks.run();
+            let mut client = store.client(index);
+            let Statistics { heap_bytes, used_bytes, .. } = pool.run(client.statistics()).unwrap();
+            // A region doubles the memory, and clients hold blocks that are free.
+            let most = 2 * used_bytes + (256 << 10);
+            assert!(heap_bytes <= most, "{url} {index:?}: {heap_bytes} B for {used_bytes}");
+        }
     }
 }
 
