@@ -16,6 +16,7 @@ use crate::absence::Absence;
 use crate::access::Gate;
 use crate::command::{COMMANDS, Command};
 use crate::metrics::Snapshot;
+use crate::together::Together;
 
 /// The Redis version whose commands and errors are implemented. Clients use it to decide what to
 /// send.
@@ -37,6 +38,13 @@ pub(crate) enum Touch<'k> {
     Changes(&'k [u8]),
     /// It reads at most one key.
     Sees,
+}
+
+/// Why a request was not done that others were to be answered with.
+#[derive(Clone, Debug)]
+pub(crate) enum Failure {
+    Absent(Absence),
+    Store(ethermem_kv::Error),
 }
 
 /// Number of writer locks: more locks mean fewer false conflicts between keys.
@@ -77,6 +85,8 @@ pub(crate) struct State {
     /// Locks for changes of a key, chosen by the key's hash. On a simulated fabric they are unused,
     /// and the store resolves conflicts as it does between servers.
     writers: Vec<Mutex<()>>,
+    /// Plain `SET`s that wait for one of these locks.
+    pub(crate) together: Together<Result<(), Failure>>,
     hasher: RandomState,
     latencies_ps: RefCell<BTreeMap<&'static str, Histogram<u64>>>,
 }
@@ -110,6 +120,7 @@ impl State {
             keys_may_end: Cell::new(false),
             turns: RwLock::new(()),
             writers: (0..writers).map(|_| Mutex::new(())).collect(),
+            together: Together::default(),
             hasher: RandomState::new(),
             latencies_ps: RefCell::default(),
         }
@@ -151,6 +162,11 @@ impl State {
         let Some(key) = key else { return Some(Either::Right((beside, None))) };
         let at = self.hasher.hash_one(key) as usize % self.writers.len();
         Some(Either::Right((beside, Some(self.writers[at].lock().await))))
+    }
+
+    /// True if changes of one key wait for each other.
+    pub(crate) fn takes_turns(&self) -> bool {
+        !self.writers.is_empty()
     }
 
     /// Counts a command that begins, and returns the time if it is measured.

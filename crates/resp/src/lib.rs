@@ -22,6 +22,7 @@ mod request;
 mod server;
 mod session;
 mod tls;
+mod together;
 mod transport;
 
 pub use access::{PASSWORD_BYTES_MAX, Password};

@@ -124,8 +124,14 @@ impl Talk {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::time::Duration;
+
     use ethermem::Pool;
     use ethermem_kv::Config;
+    use ethermem_node::NodeOptions;
+    use ethermem_units::Bytes;
     use futures_util::future::join_all;
 
     use super::*;
@@ -171,6 +177,76 @@ mod tests {
             let gone = replies(&talks[1]);
             assert!(gone.lines().all(|line| ["+OK", ":0", ":3"].contains(&line)), "{url}: {gone}");
         }
+    }
+
+    /// A memory node, until the flag is set.
+    fn node(stop: &Arc<AtomicBool>) -> String {
+        let options = NodeOptions::in_clear(Bytes(64 << 20));
+        let mut server = ethermem_node::start(&options).expect("a free port").server;
+        let (name, index) = ethermem_kv::at_node();
+        server.node_mut().register(name, index);
+        let url = format!("udp://{}?timeout_ms=200", server.address().expect("it is bound"));
+        let stop = Arc::clone(stop);
+        std::thread::spawn(move || server.run(Duration::from_millis(1), &stop));
+        url
+    }
+
+    fn talks(store: &Store, scripts: &[String]) -> Vec<Talk> {
+        let of = |(id, script): (usize, &String)| {
+            let mut talk = Talk::new(store.client(Index::Client), id as u64);
+            talk.requests.room()[..script.len()].copy_from_slice(script.as_bytes());
+            talk.requests.fill(script.len());
+            talk
+        };
+        scripts.iter().enumerate().map(of).collect()
+    }
+
+    /// Sets of one key from many clients are written together, and each client sees what one order
+    /// of all of them gives: its own value or a later one, and no client's values backwards.
+    #[test]
+    fn sets_of_one_key_at_once_are_in_one_order() {
+        let stop = Arc::default();
+        let pool = Pool::open(&node(&stop)).expect("a pool that there is");
+        let store = pool.run(Store::create(&pool, Config::default())).expect("memory");
+        let state = State::new(pool.clone(), Index::Client, 0);
+        let script = |client: u64| -> String {
+            (0..40).map(|at| format!("SET k {client}:{at}\r\nGET k\r\n")).collect()
+        };
+        let mut talks = talks(&store, &(0..16).map(script).collect::<Vec<_>>());
+        pool.run(join_all(talks.iter_mut().map(|talk| talk.serve(&state, 0))));
+        stop.store(true, Ordering::Relaxed);
+        for (own, talk) in talks.iter().enumerate() {
+            let replies = String::from_utf8_lossy(talk.replies.unsent()).into_owned();
+            let mut seen = [0; 16];
+            let mut lines = replies.lines();
+            for at in 0..40 {
+                assert_eq!(lines.next(), Some("+OK"), "{replies}");
+                lines.next().expect("a length");
+                let (client, value) = lines.next().and_then(|l| l.split_once(':')).expect("set");
+                let (client, value): (usize, usize) =
+                    (client.parse().expect("a number"), value.parse().expect("a number"));
+                assert!(value >= seen[client], "{own} saw {client}:{value} late");
+                assert!(client != own || value == at, "{own} set {at} and read {value}");
+                seen[client] = value;
+            }
+        }
+    }
+
+    #[test]
+    fn sets_that_wait_together_for_a_dead_node_all_fail() {
+        let stop = Arc::default();
+        let pool = Pool::open(&node(&stop)).expect("a pool that there is");
+        let store = pool.run(Store::create(&pool, Config::default())).expect("memory");
+        let state = State::new(pool.clone(), Index::Client, 0);
+        stop.store(true, Ordering::Relaxed);
+        let mut talks = talks(&store, &vec!["SET k v\r\nSET k w\r\n".to_owned(); 16]);
+        pool.run(join_all(talks.iter_mut().map(|talk| talk.serve(&state, 0))));
+        for talk in &talks {
+            let replies = String::from_utf8_lossy(talk.replies.unsent()).into_owned();
+            let mut lines = replies.lines();
+            assert!(lines.all(|line| line.starts_with('-')) && !replies.is_empty(), "{replies}");
+        }
+        assert!(state.absence().is_some());
     }
 
     /// A server looks for expired keys only once a key was given an expiry.

@@ -242,6 +242,13 @@ impl Context<'_> {
             self.replies.error(&fault.text());
             return ControlFlow::Continue(());
         }
+        if command.id == Id::Set
+            && words.count() == 3
+            && self.state.takes_turns()
+            && let Some(role) = self.state.together.join(words.word(1), words.word(2))
+        {
+            return self.set_together(command, words.word(1), role).await;
+        }
         let _turn = self.state.turn(command.touch(words)).await;
         // The store may have disappeared while this request waited for its turn.
         if let Some(absence) = self.state.absence().filter(|_| command.needs_store()) {
@@ -249,17 +256,8 @@ impl Context<'_> {
             return ControlFlow::Continue(());
         }
         let began = self.state.begin(self.client);
-        let mut answered = ControlFlow::Continue(());
-        if let Err(fault) = self.dispatch(command, words).await {
-            let text = fault.text();
-            self.replies.error(&text);
-            if text.starts_with("UNCERTAIN") {
-                add(&self.state.uncertain, 1);
-            }
-            if fault.of_pool().is_some_and(|error| self.state.failed(error)) {
-                answered = ControlFlow::Break(());
-            }
-        }
+        let done = self.dispatch(command, words).await;
+        let answered = done.map_or_else(|fault| self.failed(&fault), ControlFlow::Continue);
         self.state.end(self.client, command, began);
         if matches!(command.id, Id::Expire { .. } | Id::GetEx | Id::SetEx { .. })
             || (command.id == Id::Set && words.count() > 3)
@@ -267,6 +265,19 @@ impl Context<'_> {
             self.state.keys_may_end.set(true);
         }
         answered
+    }
+
+    /// Replies to a request that failed. Breaks as [`Context::execute`] does.
+    fn failed(&mut self, fault: &Fault) -> ControlFlow<()> {
+        let text = fault.text();
+        self.replies.error(&text);
+        if text.starts_with("UNCERTAIN") {
+            add(&self.state.uncertain, 1);
+        }
+        match fault.of_pool() {
+            Some(error) if self.state.failed(error) => ControlFlow::Break(()),
+            _ => ControlFlow::Continue(()),
+        }
     }
 
     async fn dispatch(&mut self, command: &Command, words: Words<'_>) -> Result<(), Fault> {

@@ -1,11 +1,15 @@
 //! `SET` and its shorter forms.
 
+use std::ops::ControlFlow;
+
 use ethermem_kv::When;
 
-use super::Context;
+use super::{Command, Context};
+use crate::info::{Failure, Touch};
 use crate::keyspace::{Change, Fault, Held, NOT_INTEGER, SYNTAX};
 use crate::number::integer;
 use crate::request::Words;
+use crate::together::Role;
 
 /// Expiry of a new value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -150,6 +154,44 @@ impl Context<'_> {
             self.replies.null();
         }
         Ok(())
+    }
+
+    /// A plain `SET` on a memory node, with those of the same key that wait for the same turn.
+    pub(super) async fn set_together(
+        &mut self,
+        command: &'static Command,
+        key: &[u8],
+        role: Role<Result<(), Failure>>,
+    ) -> ControlFlow<()> {
+        let outcome = match role {
+            Role::Follows(group) => group.outcome().await,
+            Role::Leads(group) => {
+                let _turn = self.state.turn(Touch::Changes(key)).await;
+                let value = self.state.together.close(key);
+                let outcome = match self.state.absence() {
+                    Some(absence) => Err(Failure::Absent(absence)),
+                    None => {
+                        let written = self.client.write(key, &value, 0, When::Always).await;
+                        written.map(|_| ()).map_err(Failure::Store)
+                    }
+                };
+                group.end(outcome.clone());
+                outcome
+            }
+        };
+        let answered = match outcome {
+            Ok(()) => {
+                self.replies.ok();
+                ControlFlow::Continue(())
+            }
+            Err(Failure::Store(error)) => self.failed(&error.into()),
+            Err(Failure::Absent(absence)) => {
+                self.replies.error(&absence.text());
+                return ControlFlow::Continue(());
+            }
+        };
+        self.state.end(self.client, command, None);
+        answered
     }
 
     pub(super) async fn setex(&mut self, words: Words<'_>, unit_ms: i64) -> Result<(), Fault> {
