@@ -2,7 +2,7 @@
 
 use ethermem_engine::config::FabricConfig;
 use ethermem_engine::config::Parameters;
-use ethermem_engine::engine::{LineCaches, Loss, Sim};
+use ethermem_engine::engine::{LineCaches, LineCounters, Loss, Sim};
 use ethermem_engine::topology::{Balancing, Layout, PortKind, Tier};
 use ethermem_units::{Bytes, Ps};
 use ethermem_workload::{Kind, LinkBlocks, NodeIndex};
@@ -103,6 +103,11 @@ pub trait Transport: Sized + Send + 'static {
     /// The caches of its compute nodes: see
     /// [`Fabric::caches`](ethermem_engine::engine::Fabric::caches).
     fn caches(&mut self) -> Option<&mut dyn LineCaches> {
+        None
+    }
+
+    /// What happened in them.
+    fn line_counters(&self) -> Option<LineCounters> {
         None
     }
 

@@ -110,7 +110,4 @@ pub trait LineCaches {
 
     /// Gives the line of [`LineAccess::Read`].
     fn supply(&mut self, memory: NodeIndex, access: u64, data: [u8; LINE_BYTES]);
-
-    /// What happened so far.
-    fn counters(&self) -> LineCounters;
 }

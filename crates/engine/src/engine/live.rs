@@ -5,7 +5,9 @@ use std::collections::VecDeque;
 use ethermem_units::Ps;
 use ethermem_workload::{Message, MessageSource, SourceError};
 
-use super::{Engine, Fabric, LineAccess, LineCaches, Loss, Observer, Placed, Violation};
+use super::{
+    Engine, Fabric, LineAccess, LineCaches, LineCounters, Loss, Observer, Placed, Violation,
+};
 use crate::FabricConfig;
 
 /// A report about a message, which its sender named.
@@ -49,6 +51,9 @@ pub trait Live: Send {
 
     /// The caches of the compute nodes, where the fabric has any.
     fn caches(&mut self) -> Option<&mut dyn LineCaches>;
+
+    /// What happened in them.
+    fn line_counters(&self) -> Option<LineCounters>;
 
     /// Submits a message as [`Live::submit`] does, and says what it does with addresses.
     ///
@@ -199,6 +204,10 @@ impl<F: Fabric> Live for LiveEngine<F> {
 
     fn caches(&mut self) -> Option<&mut dyn LineCaches> {
         self.engine.fabric.caches()
+    }
+
+    fn line_counters(&self) -> Option<LineCounters> {
+        self.engine.fabric.line_counters()
     }
 
     fn submit_placed(&mut self, message: Message, placed: Placed) {

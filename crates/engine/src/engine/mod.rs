@@ -87,6 +87,11 @@ pub trait Fabric: Sized + Send + 'static {
         None
     }
 
+    /// What happened in them.
+    fn line_counters(&self) -> Option<LineCounters> {
+        None
+    }
+
     /// Number of blocks that a message puts on the links, control and framing included. `load`
     /// counts these blocks.
     fn blocks(config: &crate::FabricConfig, kind: Kind, bytes: Bytes) -> LinkBlocks;

@@ -15,7 +15,7 @@ use std::time::Duration;
 use ethermem_pool::{
     Asker, Backend, End, Ended, Error, Facts, Op, OpId, Opened, Outcome, ProcessId, Progress, Wait,
 };
-use ethermem_sim::engine::{Advance, Heard, Live, Violation};
+use ethermem_sim::engine::{Advance, Heard, LineCounters, Live, Violation};
 use ethermem_sim::registry::FabricEntry;
 use ethermem_sim::scenario::Scenario;
 use ethermem_sim::workload::LinkBlocks;
@@ -403,9 +403,17 @@ impl Sim {
         self.live.events()
     }
 
+    /// What happened in the compute nodes' caches.
+    pub(crate) fn line_counters(&self) -> Option<LineCounters> {
+        self.live.line_counters()
+    }
+
     /// The link blocks of a message, and the link rate in blocks per second.
     pub(crate) fn link_blocks(&self, kind: Kind, bytes: u64) -> (LinkBlocks, f64) {
         let blocks = (self.fabric.blocks)(&self.network, kind, Bytes(bytes));
         (blocks, 1.0 / self.network.link.block_time().as_s_f64())
     }
 }
+
+#[cfg(test)]
+mod tests;

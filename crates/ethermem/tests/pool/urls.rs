@@ -81,6 +81,12 @@ fn a_bad_name_is_refused_with_what_is_wrong() {
         ("sim:edm?nodes=8&memory_nodes=0", "parameter `memory_nodes`: `0`"),
         ("sim:edm?load=1.5", "workload.load"),
         ("sim:edm?link_gbps=3", "fabric.link_gbps"),
+        ("sim:cxl-ethernet?cache_bytes=100", "cache_bytes = 100: must be 0, or a power of two"),
+        (
+            "sim:cxl-ethernet?cache_bytes=64MiB",
+            "must be 0, or a power of two from 256 to 1073741824",
+        ),
+        ("sim:edm?cache_bytes=64", "parameter `cache_bytes`: must be "),
         ("sim:edm?nodes=2\n&x=1", "parameter"),
     ] {
         check_refused(url, part);

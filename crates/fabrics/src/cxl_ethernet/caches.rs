@@ -171,6 +171,20 @@ impl Boards {
         }
         net.settle(id);
     }
+
+    /// What happened in the caches.
+    pub(super) fn line_counters(&self) -> LineCounters {
+        let mut all = LineCounters::default();
+        for compute in self.computes.iter().flatten() {
+            let of = compute.node.cache_counters();
+            all.read_hits += of.read_hits;
+            all.read_misses += of.read_misses + of.read_merges;
+            all.write_hits += of.write_hits;
+            all.write_misses += of.write_allocations + of.write_replacements;
+            all.evictions += of.evictions;
+        }
+        all
+    }
 }
 
 impl LineCaches for Boards {
@@ -197,19 +211,6 @@ impl LineCaches for Boards {
     fn supply(&mut self, memory: NodeIndex, access: u64, data: [u8; LINE_BYTES]) {
         let memory = self.memories[usize::from(memory)].as_mut().expect("it has asked");
         memory.supply(access, data);
-    }
-
-    fn counters(&self) -> LineCounters {
-        let mut all = LineCounters::default();
-        for compute in self.computes.iter().flatten() {
-            let of = compute.node.cache_counters();
-            all.read_hits += of.read_hits;
-            all.read_misses += of.read_misses + of.read_merges;
-            all.write_hits += of.write_hits;
-            all.write_misses += of.write_allocations + of.write_replacements;
-            all.evictions += of.evictions;
-        }
-        all
     }
 }
 

@@ -19,7 +19,7 @@ pub use queue::Fifo;
 use ethermem_cxl::compute::{MemoryNodeAt, SectionUse};
 use ethermem_cxl::stages::StageLatencies;
 use ethermem_engine::FabricConfig;
-use ethermem_engine::engine::{LineCaches, Loss};
+use ethermem_engine::engine::{LineCaches, LineCounters, Loss};
 use ethermem_engine::topology::{Layout, PortKind};
 use ethermem_frames::{
     End, FRAME_OVERHEAD_BYTES, FlowId, Frame, Net, Outgoing, Packet, PacketFabric, PauseLimits,
@@ -438,6 +438,10 @@ impl Transport for Boards {
 
     fn caches(&mut self) -> Option<&mut dyn LineCaches> {
         caches::of(self)
+    }
+
+    fn line_counters(&self) -> Option<LineCounters> {
+        (self.rules.cache.0 > 0).then(|| Boards::line_counters(self))
     }
 
     fn blocks(_config: &FabricConfig, kind: Kind, bytes: Bytes) -> Option<LinkBlocks> {
