@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::RangeInclusive;
 
-use ethermem_cxl::compute::{Event, MaintenanceKind, Path};
+use ethermem_cxl::compute::{Event, MaintenanceError, MaintenanceKind, Path};
 use ethermem_cxl::stages::StageLatencies;
 use ethermem_engine::engine::Modify;
 use ethermem_frames::FlowId;
@@ -122,8 +122,16 @@ pub(super) struct Clean {
     kind: MaintenanceKind,
     /// What is to come.
     ranges: VecDeque<RangeInclusive<LineAddress>>,
+    /// The range that is being written.
+    range: Option<RangeInclusive<LineAddress>>,
+    /// Times that it was begun.
+    tries: u32,
     pub(super) failed: bool,
 }
+
+/// Most times that a range is flushed: a large cache takes longer than an access may wait, and each
+/// time fewer lines are dirty.
+const TRIES_MAX: u32 = 100;
 
 /// A store of an atomic that has its line.
 pub(super) struct Store {
@@ -237,28 +245,38 @@ impl Placing {
         ranges: VecDeque<RangeInclusive<LineAddress>>,
     ) {
         let kind = if drops { MaintenanceKind::Invalidate } else { MaintenanceKind::Flush };
-        self.cleans.push_back(Clean { access, kind, ranges, failed: false });
+        let clean = Clean { access, kind, ranges, range: None, tries: 0, failed: false };
+        self.cleans.push_back(clean);
     }
 
     /// What to flush now.
     pub(super) fn next_clean(&mut self) -> Option<(MaintenanceKind, RangeInclusive<LineAddress>)> {
         let clean = self.cleans.front_mut().filter(|_| !self.is_cleaning)?;
         let range = clean.ranges.pop_front()?;
+        clean.range = Some(range.clone());
+        clean.tries += 1;
         self.is_cleaning = true;
         Some((clean.kind, range))
     }
 
     /// Takes an event of the protocol's compute node.
     pub(super) fn hear(&mut self, event: Event) {
-        let failed = match event {
-            Event::Maintained(_) => false,
-            Event::NotMaintained(_) => true,
+        let error = match event {
+            Event::Maintained(_) => None,
+            Event::NotMaintained(error) => Some(error),
             // The flush that wrote the line says it, too; an eviction has no message to fail.
             Event::WriteLost { .. } => return,
         };
         self.is_cleaning = false;
-        if let Some(clean) = self.cleans.front_mut() {
-            clean.failed |= failed;
+        let Some(clean) = self.cleans.front_mut() else { return };
+        match (error, clean.range.take()) {
+            (Some(MaintenanceError::TimedOut), Some(range)) if clean.tries < TRIES_MAX => {
+                clean.ranges.push_front(range);
+            }
+            (error, _) => {
+                clean.failed |= error.is_some();
+                clean.tries = 0;
+            }
         }
     }
 

@@ -148,12 +148,10 @@ impl Caching {
         self.regions.get(&key).filter(is_cached).map(|_| key).into_iter().collect()
     }
 
-    /// The regions of a process at a memory node of which a cache may have anything.
+    /// The regions of a process at a memory node that may be cached.
     pub(super) fn of(&self, process: ProcessId, memory: u16) -> Vec<Key> {
         let regions = self.regions.range((memory, 0)..=(memory, u64::MAX));
-        let is_cached = |region: &Region| {
-            region.process == process && !region.is_shared && region.compute.is_some()
-        };
+        let is_cached = |region: &Region| region.process == process && !region.is_shared;
         regions.filter(|(_, region)| is_cached(region)).map(|(&key, _)| key).collect()
     }
 
