@@ -1,6 +1,5 @@
 //! Tests of measurements, on every pool.
 
-mod cxl_cache;
 mod micro;
 mod ycsb;
 
