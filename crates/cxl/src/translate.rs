@@ -151,6 +151,19 @@ impl Translator {
         Ok(())
     }
 
+    /// Doubles the table; the TLB stays as it is.
+    pub(crate) fn grow(&mut self) {
+        let twice = vec![Bucket::default(); 2 * self.buckets.len()].into();
+        let before = core::mem::replace(&mut self.buckets, twice);
+        for entry in before.iter().flat_map(|bucket| bucket.entries).flatten() {
+            // A bucket's entries go to two buckets, so the chains become no longer, unless hashes
+            // are equal: then it grows again.
+            while self.map(entry.node, entry.page, entry.frame).is_err() {
+                self.grow();
+            }
+        }
+    }
+
     /// Ends the mapping of a page, and gives the page of the pool that it had. The TLB forgets it,
     /// too.
     pub fn unmap(&mut self, node: Mac, page: u64) -> Option<u64> {
@@ -265,6 +278,22 @@ mod tests {
         assert_eq!(translator.map(node(1), 8, 8), Err(full));
         assert!(translator.unmap(node(1), 3).is_some());
         assert_eq!(translator.map(node(1), 8, 8), Ok(()));
+    }
+
+    #[test]
+    fn a_table_that_grows_keeps_what_it_has() {
+        let mut translator = translator(1, 2);
+        for page in 0..1_000 {
+            while translator.map(node(1), page, 3 * page).is_err() {
+                translator.grow();
+            }
+        }
+        for page in 0..1_000 {
+            let line = LineAddress::new(page * 8 + 5).unwrap();
+            let found = translator.translate(node(1), line).line;
+            assert_eq!(found.map(LineAddress::number), Some(3 * page * 8 + 5));
+        }
+        assert!(translator.buckets.len() <= 1_024, "{} buckets", translator.buckets.len());
     }
 
     proptest! {

@@ -31,6 +31,8 @@ pub use ethermem_pool::{
 #[cfg(feature = "sim")]
 pub use ethermem_sim::Kind;
 #[cfg(feature = "sim")]
+pub use ethermem_sim::engine::LineCounters;
+#[cfg(feature = "sim")]
 pub use ethermem_sim::workload::LinkBlocks;
 pub use ethermem_units::Ps;
 pub use ethermem_wire::RmwOperation;

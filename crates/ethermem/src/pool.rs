@@ -8,7 +8,7 @@ use std::sync::Arc;
 use ethermem_offload::Offload;
 use ethermem_pool::{Error, Tasks, Thread, Turn, Unfinished};
 #[cfg(feature = "sim")]
-use ethermem_sim::{Kind, workload::LinkBlocks};
+use ethermem_sim::{Kind, engine::LineCounters, workload::LinkBlocks};
 use ethermem_units::Ps;
 
 #[cfg(feature = "sim")]
@@ -136,6 +136,14 @@ impl Pool {
     #[must_use]
     pub fn link_blocks(&self, kind: Kind, bytes: u64) -> Option<(LinkBlocks, f64)> {
         self.simulated(|sim| sim.link_blocks(kind, bytes))
+    }
+
+    /// What happened in the caches of a simulated fabric's compute nodes; `None` where there are
+    /// none.
+    #[cfg(feature = "sim")]
+    #[must_use]
+    pub fn line_counters(&self) -> Option<LineCounters> {
+        self.simulated(Sim::line_counters).flatten()
     }
 
     /// Calls `ask` with the simulated fabric, where the pool has one.

@@ -1,7 +1,7 @@
 //! A transport on a network of packets, as a fabric of the engine.
 
 use ethermem_engine::FabricConfig;
-use ethermem_engine::engine::{Fabric, Handle, Sim, Violation};
+use ethermem_engine::engine::{Fabric, Handle, LineCaches, LineCounters, Sim, Violation};
 use ethermem_engine::metrics::{FabricStats, PacketCounts};
 use ethermem_engine::output::Timeline;
 use ethermem_engine::topology::{Layout, LinkUse, PortId, Slots, Transmitter, link_stats};
@@ -178,6 +178,14 @@ impl<T: Transport> Fabric for PacketFabric<T> {
 
     fn twin(&self, compute: NodeIndex, memory: NodeIndex) -> (NodeIndex, NodeIndex) {
         self.network.layout.twin(compute, memory)
+    }
+
+    fn caches(&mut self) -> Option<&mut dyn LineCaches> {
+        self.transport.caches()
+    }
+
+    fn line_counters(&self) -> Option<LineCounters> {
+        self.transport.line_counters()
     }
 
     fn blocks(config: &FabricConfig, kind: Kind, bytes: Bytes) -> LinkBlocks {

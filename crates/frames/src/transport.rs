@@ -2,7 +2,7 @@
 
 use ethermem_engine::config::FabricConfig;
 use ethermem_engine::config::Parameters;
-use ethermem_engine::engine::{Loss, Sim};
+use ethermem_engine::engine::{LineCaches, LineCounters, Loss, Sim};
 use ethermem_engine::topology::{Balancing, Layout, PortKind, Tier};
 use ethermem_units::{Bytes, Ps};
 use ethermem_workload::{Kind, LinkBlocks, NodeIndex};
@@ -99,6 +99,17 @@ pub trait Transport: Sized + Send + 'static {
 
     /// Handles a pause frame that arrived at a node's interface, or the end of the pause.
     fn on_pause(&mut self, _net: &mut Net<'_, Self>, _node: NodeIndex, _paused: bool) {}
+
+    /// The caches of its compute nodes: see
+    /// [`Fabric::caches`](ethermem_engine::engine::Fabric::caches).
+    fn caches(&mut self) -> Option<&mut dyn LineCaches> {
+        None
+    }
+
+    /// What happened in them.
+    fn line_counters(&self) -> Option<LineCounters> {
+        None
+    }
 
     /// Number of blocks that a message puts on the links, if its packets have sizes of their own.
     fn blocks(_config: &FabricConfig, _kind: Kind, _bytes: Bytes) -> Option<LinkBlocks> {

@@ -183,13 +183,14 @@ impl SharedRun {
         interrupt: &'static AtomicBool,
     ) -> SharedRun {
         let tallies = config.clients.min(TALLIES_MAX);
-        // Inserts and scans have other lengths, and local objects use no link.
+        // Inserts and scans have other lengths; local objects and cached lines use no link.
         let is_plain = Action::ALL.iter().all(|&action| {
             !matches!(action, Action::Insert | Action::Scan) || config.workload.share(action) == 0.0
         });
         let is_known = is_plain
             && config.store == StoreKind::Objects
             && config.local_to_remote.is_none()
+            && pool.line_counters().is_none()
             && pool.nodes() == (1, 1);
         let blocks =
             |kind, extent| pool.link_blocks(kind, config.bytes(extent)).filter(|_| is_known);

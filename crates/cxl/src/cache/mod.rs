@@ -125,6 +125,8 @@ pub struct CacheCounters {
     pub write_hits: u64,
     /// Writes that allocated a line without a victim.
     pub write_allocations: u64,
+    /// Writes that allocated a line whose victim was dirty.
+    pub write_replacements: u64,
     /// Dirty lines that had to go.
     pub evictions: u64,
 }
@@ -244,7 +246,10 @@ impl<W: Copy> Cache<W> {
         Ok((
             place,
             match self.replace(place, line) {
-                Some(victim) => WriteStep::Replaced(victim),
+                Some(victim) => {
+                    self.counters.write_replacements += 1;
+                    WriteStep::Replaced(victim)
+                }
                 None => {
                     self.counters.write_allocations += 1;
                     WriteStep::Allocated

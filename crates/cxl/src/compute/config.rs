@@ -114,7 +114,7 @@ impl ComputeConfig {
             config: self,
             agent: Agent::new(self.give_up_after),
             cache,
-            sections: Sections::new(self.section_lines, self.sections_max),
+            sections: Sections::new(self.section_lines, self.sections_max, self.storage),
             nodes: nodes.iter().map(|at| self.attached(*at)).collect(),
             accesses: Ring::new(2 * ACCESSES_MAX),
             control: RateControl::new(self.control)?,

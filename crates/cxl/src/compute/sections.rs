@@ -4,6 +4,7 @@ use ethermem_wire::cxl::LineAddress;
 use thiserror::Error;
 
 use super::NodeIndex;
+use crate::slots::Storage;
 
 /// How a section is used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,12 +48,15 @@ pub enum SectionError {
 #[derive(Clone, Debug)]
 pub(super) struct Sections {
     lines: u64,
-    uses: Box<[Option<SectionUse>]>,
+    count: usize,
+    /// Those from here on are not mapped; with [`Storage::Reserved`] it never grows.
+    uses: Vec<Option<SectionUse>>,
 }
 
 impl Sections {
-    pub(super) fn new(lines: u64, count: usize) -> Sections {
-        Sections { lines, uses: vec![None; count].into() }
+    pub(super) fn new(lines: u64, count: usize, storage: Storage) -> Sections {
+        let reserved = if storage == Storage::Reserved { count } else { 0 };
+        Sections { lines, count, uses: vec![None; reserved] }
     }
 
     /// How the section of a line is used; `None` where nothing is mapped.
@@ -79,7 +83,10 @@ impl Sections {
     }
 
     fn place(&mut self, section: usize) -> Result<&mut Option<SectionUse>, SectionError> {
-        let sections = self.uses.len();
+        let sections = self.count;
+        if self.uses.len() <= section && section < sections {
+            self.uses.resize(section + 1, None);
+        }
         self.uses.get_mut(section).ok_or(SectionError::NoSuchSection { section, sections })
     }
 }

@@ -18,6 +18,7 @@ use ethermem_wire::cxl::{
 use thiserror::Error;
 
 use crate::retry::{Arrival, Responder, ResponderCounters};
+use crate::slots::Storage;
 use crate::translate::{MapError, Translation, Translator, TranslatorCounters};
 
 pub use config::{Backpressure, MemoryConfig, MemoryConfigError};
@@ -185,12 +186,20 @@ impl MemoryNode {
         }
     }
 
-    /// Maps a page of a compute node's CMem to a page of the pool.
+    /// Maps a page of a compute node's CMem to a page of the pool. With [`Storage::OnDemand`] the
+    /// table grows when it is full.
     ///
     /// # Errors
     /// [`MapError`].
     pub fn map(&mut self, mac: Mac, page: u64, frame: u64) -> Result<(), MapError> {
-        self.translator.map(mac, page, frame)
+        loop {
+            match self.translator.map(mac, page, frame) {
+                Err(MapError::Full { .. }) if self.config.storage == Storage::OnDemand => {
+                    self.translator.grow();
+                }
+                done => return done,
+            }
+        }
     }
 
     /// Ends the mapping of a page, and gives the page of the pool that it had.

@@ -5,7 +5,9 @@ use std::collections::VecDeque;
 use ethermem_units::Ps;
 use ethermem_workload::{Message, MessageSource, SourceError};
 
-use super::{Engine, Fabric, Loss, Observer, Violation};
+use super::{
+    Engine, Fabric, LineAccess, LineCaches, LineCounters, Loss, Observer, Placed, Violation,
+};
 use crate::FabricConfig;
 
 /// A report about a message, which its sender named.
@@ -47,7 +49,20 @@ pub trait Live: Send {
     /// or before the previous message's. [`Message::index`] is a name of the caller's choice.
     fn submit(&mut self, message: Message);
 
-    /// Handles events before `until`, and stops at the first report.
+    /// The caches of the compute nodes, where the fabric has any.
+    fn caches(&mut self) -> Option<&mut dyn LineCaches>;
+
+    /// What happened in them.
+    fn line_counters(&self) -> Option<LineCounters>;
+
+    /// Submits a message as [`Live::submit`] does, and says what it does with addresses.
+    ///
+    /// # Panics
+    /// If the fabric has no caches.
+    fn submit_placed(&mut self, message: Message, placed: Placed);
+
+    /// Handles events before `until`, and stops at the first report, or where a memory node
+    /// accesses a line: see [`LineCaches::ask`].
     ///
     /// # Errors
     /// [`SourceError`] when the background source fails.
@@ -69,6 +84,8 @@ struct LiveEngine<F: Fabric> {
     engine: Engine<F>,
     /// Messages to submit to the fabric in order, with their times.
     submissions: VecDeque<(Ps, Message)>,
+    /// What those of them do that have addresses, each with its message's name.
+    placed: VecDeque<(u64, Placed)>,
     background: Option<Box<dyn MessageSource>>,
     next_background: Option<(Ps, Message)>,
     /// By handle: the caller's name; `None` for the background.
@@ -83,7 +100,10 @@ pub fn live<F: Fabric>(
     seed: u64,
     background: Option<Box<dyn MessageSource>>,
 ) -> Result<Box<dyn Live>, SourceError> {
-    let fabric = F::build(config, seed);
+    let mut fabric = F::build(config, seed);
+    if let Some(caches) = fabric.caches() {
+        caches.begin();
+    }
     let delay = fabric.submit_delay();
     let mut engine = Engine::new(fabric);
     engine.watch_ways();
@@ -91,6 +111,7 @@ pub fn live<F: Fabric>(
     let mut live = LiveEngine {
         engine,
         submissions: VecDeque::new(),
+        placed: VecDeque::new(),
         background,
         next_background: None,
         names: Vec::new(),
@@ -129,6 +150,12 @@ impl<F: Fabric> LiveEngine<F> {
             }
         };
         self.engine.sim.now = at;
+        if self.placed.front().is_some_and(|next| Some(next.0) == name)
+            && let Some((name, placed)) = self.placed.pop_front()
+            && let Some(caches) = self.engine.fabric.caches()
+        {
+            caches.place(name, placed);
+        }
         // Application and background share one numbering: fabrics tell messages apart by it.
         let index = self.engine.started;
         let handle = self.engine.submit_as(&Message { index, ..message }) as usize;
@@ -175,6 +202,20 @@ impl<F: Fabric> Live for LiveEngine<F> {
         self.submissions.push_back((message.arrival + self.delay, message));
     }
 
+    fn caches(&mut self) -> Option<&mut dyn LineCaches> {
+        self.engine.fabric.caches()
+    }
+
+    fn line_counters(&self) -> Option<LineCounters> {
+        self.engine.fabric.line_counters()
+    }
+
+    fn submit_placed(&mut self, message: Message, placed: Placed) {
+        assert!(self.engine.fabric.caches().is_some(), "addresses are for fabrics with caches");
+        self.placed.push_back((message.index, placed));
+        self.submit(message);
+    }
+
     fn advance(&mut self, until: Ps, heard: &mut Vec<Heard>) -> Result<Advance, SourceError> {
         loop {
             let submission = self.next_submission();
@@ -188,7 +229,8 @@ impl<F: Fabric> Live for LiveEngine<F> {
                 }
                 self.submit_next()?;
             }
-            if self.say(heard) {
+            let asks = self.engine.fabric.caches().is_some_and(|caches| caches.is_asking());
+            if self.say(heard) || asks {
                 return Ok(Advance::Heard);
             }
         }
@@ -204,6 +246,10 @@ impl<F: Fabric> Live for LiveEngine<F> {
         let mut heard = Vec::new();
         while let Ok(Advance::Heard) = self.advance(Ps::MAX, &mut heard) {
             heard.clear();
+            // Lines that were evicted are still under way; nothing is read any more.
+            while let Some(access) = self.engine.fabric.caches().and_then(|caches| caches.ask()) {
+                debug_assert!(matches!(access, LineAccess::Write { .. }), "{access:?}");
+            }
         }
         self.engine.fabric.close(self.engine.finished_at).map(|_| ())
     }

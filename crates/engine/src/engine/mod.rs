@@ -2,6 +2,7 @@
 
 mod alone;
 mod arrivals;
+mod lines;
 mod live;
 mod queue;
 
@@ -14,6 +15,7 @@ use ethermem_workload::{
 
 pub use alone::{Alone, Denominator};
 use arrivals::{Arrivals, Closed, Open};
+pub use lines::{LINE_BYTES, LineAccess, LineCaches, LineCounters, LineRange, Modify, Placed};
 pub use live::live;
 pub use live::{Advance, Heard, Live};
 use queue::EventQueue;
@@ -78,6 +80,16 @@ pub trait Fabric: Sized + Send + 'static {
     /// pairs as possible should have one twin, since each twin is run.
     fn twin(&self, _compute: NodeIndex, _memory: NodeIndex) -> (NodeIndex, NodeIndex) {
         (0, 1)
+    }
+
+    /// The caches of its compute nodes, where it has any and accesses have addresses.
+    fn caches(&mut self) -> Option<&mut dyn LineCaches> {
+        None
+    }
+
+    /// What happened in them.
+    fn line_counters(&self) -> Option<LineCounters> {
+        None
     }
 
     /// Number of blocks that a message puts on the links, control and framing included. `load`

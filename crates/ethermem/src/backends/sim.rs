@@ -1,6 +1,9 @@
 //! `sim:`: compute and memory nodes on a simulated fabric. Operations become messages, and their
-//! effect on the memory happens when the messages arrive.
+//! effect on the memory happens when the messages arrive. Where the fabric's compute nodes have
+//! caches, bytes are in their lines and in frames.
 
+mod caching;
+mod placing;
 mod running;
 mod url;
 
@@ -12,7 +15,7 @@ use std::time::Duration;
 use ethermem_pool::{
     Asker, Backend, End, Ended, Error, Facts, Op, OpId, Opened, Outcome, ProcessId, Progress, Wait,
 };
-use ethermem_sim::engine::{Advance, Heard, Live, Violation};
+use ethermem_sim::engine::{Advance, Heard, LineCounters, Live, Violation};
 use ethermem_sim::registry::FabricEntry;
 use ethermem_sim::scenario::Scenario;
 use ethermem_sim::workload::LinkBlocks;
@@ -21,6 +24,7 @@ use ethermem_units::{Bytes, Ps};
 use rand_xoshiro::SplitMix64;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
+use self::caching::Caching;
 use self::running::{MessageState, Part, Phase, Running};
 use crate::node::Node;
 use crate::open_error::OpenError;
@@ -51,7 +55,11 @@ struct SimConfig {
 pub(crate) fn open(url: &Url<'_>) -> Result<Opened, OpenError> {
     let config = url::config(url)?;
     let sim = Sim::new(&config)?;
-    let facts = Facts { is_simulated: true, ..Facts::new(sim.compute_nodes, config.memory_nodes) };
+    let facts = Facts {
+        is_simulated: true,
+        keeps_writes: sim.caching.is_some(),
+        ..Facts::new(sim.compute_nodes, config.memory_nodes)
+    };
     Ok(Opened { backend: Box::new(sim), facts })
 }
 
@@ -76,6 +84,8 @@ pub(crate) struct Sim {
     refused: bool,
     /// Memory nodes that each process has used.
     used: Used,
+    /// Present where compute nodes have caches.
+    caching: Option<Caching>,
     draws: SplitMix64,
 }
 
@@ -88,6 +98,8 @@ enum Due {
     Answer(OpId, u16),
     Retry(OpId),
     Wake(OpId),
+    /// There was nothing to clean.
+    Clean(OpId),
 }
 
 /// The memory nodes that each process has used, one bit each: read with every message.
@@ -121,7 +133,9 @@ impl Sim {
     fn new(config: &SimConfig) -> Result<Sim, OpenError> {
         let fabric = &config.scenario.fabric;
         let live = config.fabric.live(&config.scenario, config.background);
-        let live = live.map_err(|error| OpenError::NotAllowed { problem: error.to_string() })?;
+        let mut live =
+            live.map_err(|error| OpenError::NotAllowed { problem: error.to_string() })?;
+        let caching = live.caches().map(|_| Caching::default());
         Ok(Sim {
             live,
             fabric: config.fabric,
@@ -139,6 +153,7 @@ impl Sim {
             heard: Vec::new(),
             refused: false,
             used: Used::default(),
+            caching,
             draws: SplitMix64::seed_from_u64(config.scenario.run.seed),
         })
     }
@@ -149,14 +164,8 @@ impl Sim {
     }
 
     fn send(&mut self, id: OpId, kind: Kind, part: Part, phase: Phase, bytes: u64) {
-        let state = MessageState { id, part, phase, acted: false };
-        let index = self.free.pop().unwrap_or(self.messages.len() as u64);
-        match self.messages.get_mut(index as usize) {
-            Some(free) => *free = state,
-            None => self.messages.push(state),
-        }
-        let running = self.running[id.place()].as_mut().expect("a message is of an open operation");
-        running.messages += 1;
+        let index = self.name(MessageState { id, part, phase, acted: false });
+        let running = self.running[id.place()].as_ref().expect("a message is of an open operation");
         let compute = running.asker.compute;
         let memory = self.compute_nodes + part.memory;
         let back = phase == Phase::Answer;
@@ -170,8 +179,23 @@ impl Sim {
         });
     }
 
+    /// Counts a message of an operation, and names it.
+    fn name(&mut self, state: MessageState) -> u64 {
+        let index = self.free.pop().unwrap_or(self.messages.len() as u64);
+        match self.messages.get_mut(index as usize) {
+            Some(free) => *free = state,
+            None => self.messages.push(state),
+        }
+        let running = self.running[state.id.place()].as_mut();
+        running.expect("a message is of an open operation").messages += 1;
+        index
+    }
+
     /// Sends the messages of an operation that has just begun or is retried.
     fn send_all(&mut self, id: OpId) {
+        if self.begin_cached(id) {
+            return;
+        }
         let running = self.running[id.place()].as_ref().expect("it is open");
         let process = running.asker.process;
         if let Some((kind, part)) = running.message(self.part_bytes_max) {
@@ -207,6 +231,9 @@ impl Sim {
             self.act(message);
         }
         let MessageState { id, part, phase, .. } = self.messages[message as usize];
+        if let Phase::Cached(key) = phase {
+            self.take_placed(message, key, lost);
+        }
         self.free.push(message);
         let running = self.running[id.place()].as_mut().expect("its message was under way");
         running.messages -= 1;
@@ -222,6 +249,9 @@ impl Sim {
         if running.messages > 0 {
             return;
         }
+        if phase == Phase::Clean {
+            return self.is_clean(id, ended);
+        }
         if running.must_retry() {
             let doublings = running.tries.min(LOCK_RETRY_DOUBLINGS);
             running.tries += 1;
@@ -236,9 +266,11 @@ impl Sim {
     }
 
     fn end(&mut self, id: OpId, ended: &mut Vec<(OpId, Outcome)>) {
-        let running = self.running[id.place()].take().expect("it ends once");
+        let mut running = self.running[id.place()].take().expect("it ends once");
         self.open -= 1;
-        ended.push((id, running.outcome()));
+        let outcome = running.outcome();
+        self.account(id, running.asker, running.work(), &outcome);
+        ended.push((id, outcome));
     }
 
     fn hear(&mut self, heard: Heard, ended: &mut Vec<(OpId, Outcome)>) {
@@ -266,6 +298,7 @@ impl Sim {
             }
             Due::Retry(id) => self.send_all(id),
             Due::Wake(id) => self.end(id, ended),
+            Due::Clean(id) => self.is_clean(id, ended),
         }
     }
 
@@ -273,6 +306,7 @@ impl Sim {
     fn give_up(&mut self, ended: &mut Vec<(OpId, Outcome)>) -> Progress {
         let open = self.running.iter_mut().filter_map(Option::take);
         ended.extend(open.map(|running| (running.id, Err(Error::Lost))));
+        self.caching.iter_mut().for_each(Caching::clear);
         self.open = 0;
         if ended.is_empty() { Progress::Idle } else { Progress::Ended }
     }
@@ -303,7 +337,7 @@ impl Backend for Sim {
         }
         self.send_all(id);
         let running = self.running[id.place()].as_ref().expect("it has just begun");
-        if running.messages == 0 {
+        if running.messages == 0 && !running.waits {
             // This is a fence of a process that has used no memory.
             self.at(self.live.now(), Due::Wake(id));
         }
@@ -328,6 +362,7 @@ impl Backend for Sim {
             }
             let mut heard = std::mem::take(&mut self.heard);
             let advance = self.live.advance(next, &mut heard);
+            self.access_lines();
             for heard in heard.drain(..) {
                 self.hear(heard, ended);
             }
@@ -368,9 +403,17 @@ impl Sim {
         self.live.events()
     }
 
+    /// What happened in the compute nodes' caches.
+    pub(crate) fn line_counters(&self) -> Option<LineCounters> {
+        self.live.line_counters()
+    }
+
     /// The link blocks of a message, and the link rate in blocks per second.
     pub(crate) fn link_blocks(&self, kind: Kind, bytes: u64) -> (LinkBlocks, f64) {
         let blocks = (self.fabric.blocks)(&self.network, kind, Bytes(bytes));
         (blocks, 1.0 / self.network.link.block_time().as_s_f64())
     }
 }
+
+#[cfg(test)]
+mod tests;

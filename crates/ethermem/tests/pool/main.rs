@@ -94,9 +94,16 @@ fn drawn_pool(simulated: &[&str], drawn: usize) -> Pool {
     Pool::open(urls[drawn % urls.len()]).unwrap()
 }
 
+/// Caches of CXL over Ethernet: none, one of a set, whose lines must go all the time, and one over
+/// a network that loses frames. The published one is among the fabrics.
+const CXL_CACHES: [&str; 3] =
+    ["cache_bytes=0", "cache_bytes=256", "cache_bytes=1024&loss_ppm=20000"];
+
 /// A small pool of every kind: three compute nodes and three memory nodes on each fabric.
 fn every_pool() -> Vec<Pool> {
     let fabrics = FABRIC_NAMES.iter().map(|fabric| format!("sim:{fabric}?nodes=6"));
+    let caches = CXL_CACHES.iter().map(|cache| format!("sim:cxl-ethernet?nodes=6&{cache}"));
+    let fabrics = fabrics.chain(caches);
     let real = remote_urls().iter().cloned().chain(["local:".to_owned()]);
     let urls = real.chain(fabrics);
     urls.map(|url| Pool::open(&url).unwrap_or_else(|error| panic!("{url}: {error}"))).collect()

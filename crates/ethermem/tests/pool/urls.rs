@@ -112,6 +112,12 @@ fn a_cache_that_cannot_be_is_refused_with_what_it_must_be() {
         ),
         ("udp://127.0.0.1:7400?cache=64KiB", "`cache`: must be one of cache_bytes, datagram_bytes"),
         ("local:?cache_bytes=64KiB", "parameter `cache_bytes`: must be one of memory_bytes"),
+        ("sim:cxl-ethernet?cache_bytes=100", "cache_bytes = 100: must be 0, or a power of two"),
+        (
+            "sim:cxl-ethernet?cache_bytes=64MiB",
+            "must be 0, or a power of two from 256 to 1073741824",
+        ),
+        ("sim:edm?cache_bytes=64", "parameter `cache_bytes`: must be "),
     ] {
         check_refused(url, part);
     }

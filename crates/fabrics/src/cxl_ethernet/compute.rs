@@ -6,11 +6,13 @@ use std::collections::VecDeque;
 use ethermem_cxl::ComputeNode;
 use ethermem_cxl::agent::{ACCESSES_MAX, Req, ReqOpcode, Rwd, S2m, Tag};
 use ethermem_cxl::compute::{NodeIndex as PeerIndex, Path};
+use ethermem_cxl::stages::StageLatencies;
 use ethermem_frames::FlowId;
-use ethermem_units::Ps;
-use ethermem_wire::cxl::{ByteMask, LINE_BYTES, LineAddress};
+use ethermem_units::{Cycles, Ps};
+use ethermem_wire::cxl::{ByteMask, LINE_BYTES, LineAddress, LineData};
 use ethermem_workload::NodeIndex;
 
+use super::placed::{Doing, Placing, Store, cache_cycles};
 use super::{Access, CxlEthernetConfig, SECTION_LINES, mac};
 
 /// Recent lines of which a compute node knows the message: eight times what can be under way, so
@@ -43,11 +45,35 @@ pub(super) struct Work {
     pub(super) bytes: u64,
     /// True if the accesses are writes.
     pub(super) is_write: bool,
+    /// True if the message has addresses: [`Placing`] knows which.
+    pub(super) is_placed: bool,
+    /// Number of its accesses.
+    pub(super) lines: u32,
     /// Accesses that were begun.
     pub(super) begun: u32,
 }
 
+/// What a tag in use is of.
+#[derive(Clone, Copy, Debug)]
+struct InUse {
+    access: Access,
+    /// The line of a message with addresses, counted in the message.
+    line: Option<u32>,
+}
+
 impl Work {
+    /// The accesses of a message without addresses.
+    pub(super) fn of_lines(
+        flow: FlowId,
+        generation: u32,
+        memory: NodeIndex,
+        bytes: u64,
+        is_write: bool,
+    ) -> Work {
+        let lines = Work::lines(bytes);
+        Work { flow, generation, memory, bytes, is_write, is_placed: false, lines, begun: 0 }
+    }
+
     /// Number of lines that bytes take, which begin with a line.
     pub(super) fn lines(bytes: u64) -> u32 {
         bytes.div_ceil(LINE_BYTES as u64) as u32
@@ -83,8 +109,11 @@ pub(super) struct Compute {
     accesses: u64,
     recent: Box<[Option<(u64, Access)>]>,
     /// The access of each tag in use.
-    tags: Vec<Option<Access>>,
+    tags: Vec<Option<InUse>>,
     free: Vec<Tag>,
+    /// Messages with addresses.
+    pub(super) placing: Placing,
+    stages: StageLatencies,
     /// Time at which the FIFO hands the next frame to the MAC.
     pub(super) mac_free: Ps,
     /// The time of the pending wake.
@@ -99,11 +128,18 @@ pub(super) struct Answered {
     pub(super) access: Access,
     /// True if the access failed: poison, or a write that may be lost.
     pub(super) failed: bool,
+    /// What the cache took.
+    pub(super) cache: Cycles,
 }
 
 impl Compute {
-    pub(super) fn new(config: &CxlEthernetConfig, at: NodeIndex, nodes: u16) -> Compute {
-        let node = ComputeNode::new(config.compute(mac(at), nodes), &[]);
+    pub(super) fn new(
+        config: &CxlEthernetConfig,
+        at: NodeIndex,
+        nodes: u16,
+        is_placed: bool,
+    ) -> Compute {
+        let node = ComputeNode::new(config.compute(mac(at), nodes, is_placed), &[]);
         Compute {
             node: node.expect("the scenario was checked"),
             peers: vec![None; usize::from(nodes)],
@@ -114,6 +150,8 @@ impl Compute {
             recent: vec![None; RECENT].into(),
             tags: Vec::new(),
             free: Vec::new(),
+            placing: Placing::new(nodes.into()),
+            stages: StageLatencies::published(),
             mac_free: Ps::ZERO,
             woken: Ps::MAX,
             signal_at: None,
@@ -125,34 +163,87 @@ impl Compute {
         if work.is_write { &mut self.writes } else { &mut self.reads }.push_back(work);
     }
 
-    /// Begins accesses as far as the agent has credits. Messages take turns, a line each, as the
-    /// threads of a processor do.
+    /// Begins accesses as far as the agent has credits. Messages take turns for them, a line each,
+    /// as the threads of a processor do.
     pub(super) fn begin(&mut self, now: Ps) {
-        loop {
-            let may_read = self.node.has_credit(false) && !self.reads.is_empty();
-            let may_write = self.node.has_credit(true) && !self.writes.is_empty();
-            let queue = match (may_read, may_write) {
-                (true, _) => &mut self.reads,
-                (false, true) => &mut self.writes,
-                (false, false) => return,
-            };
-            let Some(work) = queue.pop_front() else { return };
+        self.store(now);
+        while let Some(work) = self.next_work(false).or_else(|| self.next_work(true)) {
             let begun = work.begun + 1;
-            if begun < Work::lines(work.bytes) {
+            if begun < work.lines {
+                let queue = if work.is_write { &mut self.writes } else { &mut self.reads };
                 queue.push_back(Work { begun, ..work });
             }
-            self.access(now, work, work.mask());
+            match work.is_placed {
+                true => self.access_placed(now, work),
+                false => self.access(now, work, work.mask()),
+            }
         }
+    }
+
+    /// The next message that may begin an access.
+    fn next_work(&mut self, is_write: bool) -> Option<Work> {
+        if !self.node.has_credit(is_write) {
+            return None;
+        }
+        let queue = if is_write { &mut self.writes } else { &mut self.reads };
+        if !self.placing.is_locking() {
+            return queue.pop_front();
+        }
+        for _ in 0..queue.len() {
+            let work = queue.pop_front()?;
+            if !self.placing.must_wait(&work) {
+                return Some(work);
+            }
+            queue.push_back(work);
+        }
+        None
+    }
+
+    /// Writes what atomics have made of their lines, as far as there are credits.
+    fn store(&mut self, now: Ps) {
+        while self.node.has_credit(true)
+            && let Some(store) = self.placing.stores.pop_front()
+        {
+            let Store { access, address, mask, data } = store;
+            let tag = self.tag(InUse { access, line: Some(0) });
+            let taken = self.node.on_rwd(now, &Rwd { tag, address, mask, data });
+            taken.expect("there is a credit, and the address is of a line");
+            // Accesses are executed in order, so the next one sees this one's word.
+            self.placing.unlock(address);
+        }
+    }
+
+    fn tag(&mut self, of: InUse) -> Tag {
+        let tag = self.free.pop().unwrap_or_else(|| {
+            self.tags.push(None);
+            Tag((self.tags.len() - 1) as u16)
+        });
+        self.tags[usize::from(tag.0)] = Some(of);
+        tag
+    }
+
+    fn access_placed(&mut self, now: Ps, work: Work) {
+        let Work { flow, generation, is_write, begun, .. } = work;
+        let address = self.placing.line(flow, begun);
+        let tag = self.tag(InUse { access: Access { flow, generation }, line: Some(begun) });
+        let message = &self.placing.messages[&flow];
+        let part = message.part(begun);
+        let taken = if is_write {
+            let (mask, data) = (part.mask(), message.written(part));
+            self.node.on_rwd(now, &Rwd { tag, address, mask, data })
+        } else {
+            if matches!(message.doing, Doing::Modify(_)) {
+                self.placing.lock(address);
+            }
+            self.node.on_req(now, Req { opcode: ReqOpcode::MemRd, tag, address })
+        };
+        taken.expect("there is a credit, and the address is of a line");
     }
 
     fn access(&mut self, now: Ps, work: Work, mask: ByteMask) {
         let Work { flow, generation, memory, is_write, .. } = work;
         let access = Access { flow, generation };
-        let tag = self.free.pop().unwrap_or_else(|| {
-            self.tags.push(None);
-            Tag((self.tags.len() - 1) as u16)
-        });
-        self.tags[usize::from(tag.0)] = Some(access);
+        let tag = self.tag(InUse { access, line: None });
         let peer = self.peers[usize::from(memory)].expect("the pair was joined");
         let line = self.accesses * SPREAD % SECTION_LINES;
         self.recent[self.accesses as usize % RECENT] = Some((self.accesses, access));
@@ -165,27 +256,75 @@ impl Compute {
         taken.expect("there is a credit, and the address is of a line");
     }
 
-    /// The access of a line of its CMem, if that is under way.
+    /// The access of a line of its CMem without an address, if that is under way.
     pub(super) fn access_of(&self, line: LineAddress) -> Option<Access> {
+        if self.placing.has(line) {
+            return None;
+        }
         let number = line.number() % SECTION_LINES * UNSPREAD % SECTION_LINES;
         let (accesses, access) = self.recent[number as usize % RECENT]?;
         (accesses % SECTION_LINES == number).then_some(access)
     }
 
-    /// The next access that has its response.
-    pub(super) fn answered(&mut self) -> Option<Answered> {
-        let response = self.node.poll_response()?;
-        let tag = response.message.tag();
-        let access = self.tags[usize::from(tag.0)].take().expect("a response has its request");
-        self.free.push(tag);
-        let poison = matches!(response.message, S2m::Drs { poison: true, .. });
-        // A write without a way was given up.
-        Some(Answered { access, failed: poison || response.path == Path::None })
+    /// The next access that has its response. The read of an atomic is followed by its write.
+    pub(super) fn answered(&mut self, now: Ps) -> Option<Answered> {
+        loop {
+            let response = self.node.poll_response()?;
+            let tag = response.message.tag();
+            let of = self.tags[usize::from(tag.0)].take().expect("a response has its request");
+            self.free.push(tag);
+            let InUse { access, line } = of;
+            let poison = matches!(response.message, S2m::Drs { poison: true, .. });
+            // A write without a way was given up.
+            let failed = poison || response.path == Path::None;
+            let Some(line) = line else {
+                return Some(Answered { access, failed, cache: Cycles(0) });
+            };
+            let mut cache = cache_cycles(&self.stages, response.path);
+            match response.message {
+                S2m::Drs { data, .. } if self.is_followed(access, line, &data, cache, failed) => {
+                    self.store(now);
+                    continue;
+                }
+                S2m::Drs { .. } => {}
+                S2m::Ndr(_) => cache = cache + self.placing.messages[&access.flow].before,
+            }
+            return Some(Answered { access, failed, cache });
+        }
+    }
+
+    /// Takes a line that was read; true if it is an atomic's, whose write follows.
+    fn is_followed(
+        &mut self,
+        access: Access,
+        line: u32,
+        data: &LineData,
+        cache: Cycles,
+        failed: bool,
+    ) -> bool {
+        let address = self.placing.line(access.flow, line);
+        let message = self.placing.messages.get_mut(&access.flow).expect("it is under way");
+        let part = message.part(line);
+        message.read(part, data);
+        if !matches!(message.doing, Doing::Modify(_)) {
+            return false;
+        }
+        let after = message.modified(part, data).filter(|_| !failed);
+        message.before = cache;
+        match after {
+            Some(data) => {
+                let mask = part.mask();
+                self.placing.stores.push_back(Store { access, address, mask, data });
+            }
+            None => self.placing.unlock(address),
+        }
+        after.is_some()
     }
 
     /// True if nothing waits or is under way.
     pub(super) fn is_idle(&self) -> bool {
-        self.reads.is_empty() && self.writes.is_empty() && self.node.in_flight() == (0, 0)
+        let is_idle = self.reads.is_empty() && self.writes.is_empty();
+        is_idle && self.placing.is_idle() && self.node.in_flight() == (0, 0)
     }
 }
 
@@ -206,8 +345,7 @@ mod tests {
 
     #[test]
     fn the_last_line_of_a_message_is_written_in_part() {
-        let work =
-            |bytes, begun| Work { flow: 0, generation: 0, memory: 0, bytes, is_write: true, begun };
+        let work = |bytes, begun| Work { begun, ..Work::of_lines(0, 0, 0, bytes, true) };
         assert_eq!([1, 63, 64, 65, 128].map(Work::lines), [1, 1, 1, 2, 2]);
         assert_eq!(work(64, 0).mask(), ByteMask::FULL);
         assert_eq!(work(65, 1).mask(), ByteMask(1));

@@ -1,5 +1,8 @@
 //! Parameters of CXL over Ethernet.
 
+use std::ops::RangeInclusive;
+
+use ethermem_cxl::cache::CacheConfig;
 use ethermem_cxl::compute::ComputeConfig;
 use ethermem_cxl::memory::{Backpressure, MemoryConfig};
 use ethermem_cxl::rate::{ControlConfig, Mbps};
@@ -10,7 +13,7 @@ use ethermem_cxl::{Storage, rate};
 use ethermem_engine::FabricConfig;
 use ethermem_engine::config::Parameters;
 use ethermem_engine::keys::{
-    BUFFER_BYTES, Table, as_number, buffer_or, bytes, delay_ns, timeout_us,
+    BUFFER_BYTES, Table, as_integer, as_number, buffer_or, bytes, delay_ns, timeout_us,
 };
 use ethermem_engine::topology::{LinkTiming, MAC, STANDARD_PCS};
 use ethermem_units::{Bytes, Clock, Cycles, Ps};
@@ -97,6 +100,8 @@ pub struct CxlEthernetConfig {
     pub writes: Writes,
     /// Frames lost on the last link of their way, of a million.
     pub loss_ppm: u32,
+    /// Bytes of a compute node's cache, for accesses with addresses; 0 for none.
+    pub cache: Bytes,
     /// True if memories are timed at their best: TLBs hit, rows are open. For the time alone.
     pub at_best: bool,
 }
@@ -106,6 +111,8 @@ pub struct CxlEthernetConfig {
 const HOST_SOFT: Ps = Ps(177_500);
 /// With a hard CXL IP, a local access takes 418 ns instead of 735 (Table I).
 const HOST_HARD: Ps = Ps(177_500 - 317_000 / 2);
+/// Sections of a CMem with addresses: as many as lines have numbers for.
+const SECTIONS_MAX: usize = (1 << 40) / SECTION_LINES as usize;
 /// Rates and times that the paper or we give at 100 Gb/s.
 const PAPER_GBPS: f64 = 100.0;
 
@@ -167,6 +174,7 @@ impl Parameters for CxlEthernetConfig {
             memory: table.choice("memory", &MEMORIES)?,
             writes: table.choice("writes", &WRITES)?,
             loss_ppm: table.integer("loss_ppm", 0, 0..=500_000)? as u32,
+            cache: cache(table)?,
             at_best: false,
         })
     }
@@ -184,6 +192,19 @@ impl Parameters for CxlEthernetConfig {
             .map(|_| ())
             .map_err(|error| ("rate_initial_gbps", error.to_string()))
     }
+}
+
+/// The size of the cache: sets of the published number of ways are a power of two.
+fn cache(table: &Table<'_>) -> Result<Bytes, InputError> {
+    const CACHE_BYTES: RangeInclusive<u64> = 256..=1 << 30;
+    let CacheConfig { bytes, .. } = CacheConfig::published();
+    let allowed =
+        format!("0, or a power of two from {} to {}", CACHE_BYTES.start(), CACHE_BYTES.end());
+    let is_one = |bytes: u64| bytes.is_power_of_two() && CACHE_BYTES.contains(&bytes);
+    let own = table.read("cache_bytes", bytes, &allowed, |value| {
+        as_integer(value).filter(|&bytes| bytes == 0 || is_one(bytes))
+    })?;
+    Ok(Bytes(own.unwrap_or(bytes.into())))
 }
 
 /// Time between processor and agent, one way.
@@ -276,11 +297,15 @@ impl CxlEthernetConfig {
         (octets as u64).div_ceil(self.width.0)
     }
 
-    pub(super) fn compute(&self, mac: Mac, nodes: u16) -> ComputeConfig {
+    /// A compute node; `is_placed` says that accesses have addresses.
+    pub(super) fn compute(&self, mac: Mac, nodes: u16, is_placed: bool) -> ComputeConfig {
+        let bytes = self.cache.0 as u32;
+        let published = CacheConfig::published();
+        let is_cached = is_placed && bytes > 0;
         ComputeConfig {
-            cache: None,
+            cache: is_cached.then_some(CacheConfig { bytes, ..published }),
             section_lines: SECTION_LINES,
-            sections_max: nodes.into(),
+            sections_max: if is_placed { SECTIONS_MAX } else { nodes.into() },
             control: self.control,
             retransmission: self.retransmission,
             window: self.window,

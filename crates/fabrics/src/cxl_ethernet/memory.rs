@@ -9,10 +9,11 @@ use ethermem_cxl::memory::AccessHandle;
 use ethermem_cxl::stages::StageLatencies;
 use ethermem_frames::FlowId;
 use ethermem_units::Ps;
-use ethermem_wire::cxl::{LINE_BYTES, LineAddress, Request, Sequence};
+use ethermem_wire::cxl::{ByteMask, LINE_BYTES, LineAddress, LineData, Request, Sequence};
 use ethermem_workload::NodeIndex;
 
 use super::config::{MemoryKind, managers};
+use super::placed::PlacedLine;
 use super::{CxlEthernetConfig, SECTION_LINES, mac};
 
 /// The first sequence number of each pair; the global memory manager's in a real system.
@@ -24,6 +25,8 @@ struct Page {
     compute: NodeIndex,
     /// The page of CMem.
     page: u64,
+    /// The address of the memory node where it begins, if its accesses have addresses.
+    base: Option<u64>,
 }
 
 /// A compute node that a memory node serves.
@@ -40,6 +43,8 @@ pub(super) struct Begun {
     /// The line in the compute node's CMem.
     pub(super) line: LineAddress,
     pub(super) is_read: bool,
+    /// The access, if it has an address.
+    pub(super) placed: Option<PlacedLine>,
 }
 
 /// The memory side of a node.
@@ -57,6 +62,8 @@ pub(super) struct Memory {
     /// Accesses under way, by the time of their end and their order.
     under_way: BinaryHeap<Reverse<(Ps, u64, AccessHandle)>>,
     begun: Vec<(AccessHandle, Begun)>,
+    /// Accesses with addresses that are under way.
+    placed: Vec<PlacedLine>,
     number: u64,
     /// The time of the pending wake.
     pub(super) woken: Ps,
@@ -127,6 +134,7 @@ impl Memory {
             dram_at: Ps::ZERO,
             under_way: BinaryHeap::new(),
             begun: Vec::new(),
+            placed: Vec::new(),
             number: 0,
             woken: Ps::MAX,
         }
@@ -135,10 +143,26 @@ impl Memory {
     /// Takes requests of a compute node, and gives it a page of the pool.
     pub(super) fn attach(&mut self, compute: NodeIndex, page: u64, flow: FlowId) {
         self.node.attach(mac(compute), INITIAL).expect("each compute node is attached once");
-        let frame = self.pages.len() as u64;
-        self.pages.push(Page { compute, page });
-        self.node.map(mac(compute), page, frame).expect("the table has room for all nodes");
+        self.map(Page { compute, page, base: None });
         self.clients[usize::from(compute)] = Some(Client { flow });
+    }
+
+    /// Gives a compute node a page of the pool, for memory that begins at this address.
+    pub(super) fn place(&mut self, compute: NodeIndex, page: u64, address: u64) {
+        self.map(Page { compute, page, base: Some(address) });
+    }
+
+    fn map(&mut self, page: Page) {
+        let frame = self.pages.len() as u64;
+        self.pages.push(page);
+        let mapped = self.node.map(mac(page.compute), page.page, frame);
+        mapped.expect("each page is mapped once, and the table grows");
+    }
+
+    /// Takes a line that an access reads.
+    pub(super) fn supply(&mut self, number: u64, data: LineData) {
+        let placed = self.placed.iter_mut().find(|placed| placed.number == number);
+        placed.expect("the access is under way").data = data;
     }
 
     /// Takes frames out of the FIFO, at the pace of the data path.
@@ -167,22 +191,38 @@ impl Memory {
         };
         self.number += 1;
         self.under_way.push(Reverse((end, self.number, access.handle)));
-        let Page { compute, page } = self.pages[(access.line.number() / SECTION_LINES) as usize];
-        let line = page * SECTION_LINES + access.line.number() % SECTION_LINES;
-        let line = LineAddress::new(line).expect("a line of CMem");
-        let begun = Begun { compute, line, is_read };
+        let Page { compute, page, base } =
+            self.pages[(access.line.number() / SECTION_LINES) as usize];
+        let at = access.line.number() % SECTION_LINES;
+        let line = LineAddress::new(page * SECTION_LINES + at).expect("a line of CMem");
+        let placed = base.map(|base| {
+            let address = base + at * LINE_BYTES as u64;
+            let (mask, data) = match access.request {
+                Request::Read => (None, [0; LINE_BYTES]),
+                Request::Write(data) => (Some(ByteMask::FULL), data),
+                Request::MaskedWrite(mask, data) => (Some(mask), data),
+            };
+            PlacedLine { number: self.number, address, mask, data }
+        });
+        self.placed.extend(placed);
+        let begun = Begun { compute, line, is_read, placed };
         self.begun.push((access.handle, begun));
         Some(begun)
     }
 
     /// Ends the next access whose time has come.
     pub(super) fn ended(&mut self, now: Ps) -> Option<Begun> {
-        let Reverse((_, _, handle)) = *self.under_way.peek().filter(|next| next.0.0 <= now)?;
+        let Reverse((_, number, handle)) = *self.under_way.peek().filter(|next| next.0.0 <= now)?;
         self.under_way.pop();
         let at = self.begun.iter().position(|begun| begun.0 == handle).expect("it was begun");
         let (_, begun) = self.begun.swap_remove(at);
+        let mut data = [0; LINE_BYTES];
+        if begun.placed.is_some() {
+            let at = self.placed.iter().position(|placed| placed.number == number);
+            data = self.placed.swap_remove(at.expect("it was begun")).data;
+        }
         match begun.is_read {
-            true => self.node.on_read(handle, Some([0; LINE_BYTES])),
+            true => self.node.on_read(handle, Some(data)),
             false => self.node.on_written(handle),
         }
         Some(begun)

@@ -2,12 +2,15 @@
 //!
 //! Every node has both sides of the protocol (`ethermem_cxl`), and every frame is the octets of
 //! `ethermem_wire::cxl`: what is simulated is what would run. The folder adds time: of the
-//! processor's way to its board, of the stages, of the FIFOs and of the memory. A message is
-//! accesses of lines, its own and never cached, as a synthetic workload has no addresses.
+//! processor's way to its board, of the stages, of the FIFOs and of the memory. A message without
+//! addresses is accesses of lines, its own and never cached; one with addresses goes through the
+//! cache, and its bytes are in the frames.
 
+mod caches;
 mod compute;
 mod config;
 mod memory;
+mod placed;
 mod queue;
 
 pub use config::{CxlEthernetConfig, CxlIp, MemoryKind, Writes};
@@ -16,7 +19,7 @@ pub use queue::Fifo;
 use ethermem_cxl::compute::{MemoryNodeAt, SectionUse};
 use ethermem_cxl::stages::StageLatencies;
 use ethermem_engine::FabricConfig;
-use ethermem_engine::engine::Loss;
+use ethermem_engine::engine::{LineCaches, LineCounters, Loss};
 use ethermem_engine::topology::{Layout, PortKind};
 use ethermem_frames::{
     End, FRAME_OVERHEAD_BYTES, FlowId, Frame, Net, Outgoing, Packet, PacketFabric, PauseLimits,
@@ -29,6 +32,7 @@ use ethermem_wire::cxl::{
 };
 use ethermem_workload::{Kind, LinkBlocks, NodeIndex};
 
+use caches::Placements;
 use compute::{Answered, Compute, Peer, Work};
 use memory::{INITIAL, Memory, Times};
 
@@ -63,6 +67,9 @@ impl Octets {
 pub struct Progress {
     kind: Option<Kind>,
     bytes: u64,
+    /// Number of accesses.
+    lines: u32,
+    is_placed: bool,
     /// Lines that have a response, and written lines that are in the memory.
     answered: u32,
     written: u32,
@@ -88,6 +95,7 @@ pub struct Boards {
     /// The sides of each node; made when a node is first used so.
     computes: Vec<Option<Box<Compute>>>,
     memories: Vec<Option<Box<Memory>>>,
+    placements: Placements,
 }
 
 /// The address of a node of the network.
@@ -112,8 +120,9 @@ impl Boards {
     /// Joins a compute node and a memory node, once.
     fn join(&mut self, net: &mut Net<'_, Boards>, compute: NodeIndex, memory: NodeIndex) {
         let (rules, nodes) = (&self.rules, self.computes.len() as u16);
+        let is_placed = self.placements.is_on;
         let near = self.computes[usize::from(compute)]
-            .get_or_insert_with(|| Box::new(Compute::new(rules, compute, nodes)));
+            .get_or_insert_with(|| Box::new(Compute::new(rules, compute, nodes, is_placed)));
         if near.peers[usize::from(memory)].is_some() {
             return;
         }
@@ -132,11 +141,13 @@ impl Boards {
     fn go_on(&mut self, net: &mut Net<'_, Boards>, at: NodeIndex) {
         let now = net.now();
         loop {
+            self.maintain(net, at);
             self.transmit(net, at);
-            let compute = self.compute(at);
-            while compute.node.poll_event().is_some() {}
-            let Some(answered) = compute.answered() else { break };
-            self.answer(net, at, answered);
+            let Some(answered) = self.compute(at).answered(now) else { break };
+            match net.flow(answered.access.flow).state.is_placed {
+                true => self.answer_placed(net, at, answered),
+                false => self.answer(net, at, answered),
+            }
             self.compute(at).begin(now);
         }
         let compute = self.computes[usize::from(at)].as_mut().expect("it has accesses");
@@ -191,7 +202,7 @@ impl Boards {
 
     /// The processor has a response.
     fn answer(&mut self, net: &mut Net<'_, Boards>, at: NodeIndex, answered: Answered) {
-        let Answered { access: Access { flow: id, generation }, failed } = answered;
+        let Answered { access: Access { flow: id, generation }, failed, .. } = answered;
         let now = net.now();
         let writes = self.rules.writes;
         let to_host = self.rules.host + self.rules.cycles(self.stages.agent_response);
@@ -201,15 +212,14 @@ impl Boards {
         let state = &mut flow.state;
         state.answered += 1;
         state.failed |= failed;
-        let Progress { kind, bytes, answered, writes_back, ended, failed, .. } = *state;
-        if answered < Work::lines(bytes) {
+        let Progress { kind, bytes, lines, answered, writes_back, ended, failed, .. } = *state;
+        if answered < lines {
             return;
         }
         if kind == Some(Kind::ReadModifyWrite) && !writes_back && !failed {
             state.writes_back = true;
             state.answered = 0;
-            let work = Work { flow: id, generation, memory, bytes, is_write: true, begun: 0 };
-            return self.compute(at).queue(work);
+            return self.compute(at).queue(Work::of_lines(id, generation, memory, bytes, true));
         }
         let posted = kind == Some(Kind::Write) && writes == Writes::Posted;
         if !ended {
@@ -234,6 +244,8 @@ impl Boards {
             if begun.is_none() && ended.is_none() {
                 break;
             }
+            begun.iter().for_each(|begun| self.placements.begun(at, begun));
+            ended.iter().for_each(|ended| self.placements.ended(at, ended));
             let under_way = |begun: memory::Begun| {
                 let compute = self.computes[usize::from(begun.compute)].as_ref()?;
                 let access = compute.access_of(begun.line)?;
@@ -295,7 +307,7 @@ fn wrote(net: &mut Net<'_, Boards>, id: FlowId, writes: Writes) {
     let state = &mut net.flow_mut(id).state;
     let of_write = state.kind == Some(Kind::Write);
     state.written += 1;
-    let is_last = state.written == Work::lines(state.bytes);
+    let is_last = state.written == state.lines;
     if of_write && is_last && !state.ended && writes == Writes::Posted {
         state.ended = true;
         let now = net.now();
@@ -327,6 +339,7 @@ impl Transport for Boards {
             rules,
             computes: (0..nodes).map(|_| None).collect(),
             memories: (0..nodes).map(|_| None).collect(),
+            placements: Placements::default(),
         }
     }
 
@@ -356,12 +369,17 @@ impl Transport for Boards {
             ethermem_frames::Purpose::Data => flow.bytes,
             ethermem_frames::Purpose::Request { response_bytes } => response_bytes,
         };
-        flow.state = Progress { kind: Some(kind), bytes, ..Progress::default() };
+        let lines = Work::lines(bytes);
+        flow.state = Progress { kind: Some(kind), bytes, lines, ..Progress::default() };
+        if self.begin_placed(net, id) {
+            return;
+        }
+        let flow = net.flow(id);
         let (compute, memory) = (flow.source, flow.destination);
         let is_write = kind == Kind::Write;
         let generation = flow.generation;
         self.join(net, compute, memory);
-        let work = Work { flow: id, generation, memory, bytes, is_write, begun: 0 };
+        let work = Work::of_lines(id, generation, memory, bytes, is_write);
         let now = net.now();
         let node = self.compute(compute);
         node.queue(work);
@@ -416,6 +434,14 @@ impl Transport for Boards {
             self.signal(now, node);
             self.go_on(net, node);
         }
+    }
+
+    fn caches(&mut self) -> Option<&mut dyn LineCaches> {
+        caches::of(self)
+    }
+
+    fn line_counters(&self) -> Option<LineCounters> {
+        (self.rules.cache.0 > 0).then(|| Boards::line_counters(self))
     }
 
     fn blocks(_config: &FabricConfig, kind: Kind, bytes: Bytes) -> Option<LinkBlocks> {

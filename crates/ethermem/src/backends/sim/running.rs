@@ -9,6 +9,7 @@ use ethermem_pool::{
 use ethermem_sim::Kind;
 use ethermem_wire::{RMW_BYTES, RmwOperation};
 
+use super::caching::Key;
 use crate::node::{Node, NodeView};
 
 /// The range of one message.
@@ -39,6 +40,10 @@ pub(super) enum Phase {
     Request,
     /// From the memory node, as the end of a call.
     Answer,
+    /// Through the cache of the compute node, which has lines of this region.
+    Cached(Key),
+    /// Dirty lines to their memory nodes.
+    Clean,
 }
 
 /// A message in flight.
@@ -56,6 +61,10 @@ pub(super) struct Running {
     pub(super) id: OpId,
     pub(super) asker: Asker,
     work: Work,
+    /// True while it waits for others, or for a time, without a message in flight.
+    pub(super) waits: bool,
+    /// True once the caches have nothing dirty of what it needs at its memory node.
+    pub(super) is_clean: bool,
     /// Number of messages in flight.
     pub(super) messages: u32,
     /// Memory accesses of its calls that are not yet accounted for.
@@ -65,7 +74,7 @@ pub(super) struct Running {
     error: Option<Box<Error>>,
 }
 
-enum Work {
+pub(super) enum Work {
     /// `bytes` is empty until the first of them have arrived.
     Read {
         segments: Segments,
@@ -87,17 +96,18 @@ enum Work {
     },
     Call(Box<Call>),
     Fence,
+    Flush,
     Sleep,
 }
 
-struct Call {
-    service: Service,
-    memory: u16,
+pub(super) struct Call {
+    pub(super) service: Service,
+    pub(super) memory: u16,
     reply: Reply,
 }
 
 /// The work of a memory node's slow path and of its offloads.
-enum Service {
+pub(super) enum Service {
     Alloc { bytes: u64, permissions: Permissions },
     Free(Segment),
     Share { region: Segment, with: ProcessId, permissions: Permissions },
@@ -148,10 +158,50 @@ impl Running {
                 let offload = offload.expect("the nodes are here");
                 call(Service::Offload { name, offload, arguments }, memory)
             }
-            Op::Fence | Op::Flush => Work::Fence,
+            Op::Fence => Work::Fence,
+            Op::Flush => Work::Flush,
             Op::Sleep(_) => Work::Sleep,
         };
-        Ok(Running { id, asker, work, messages: 0, accesses: 0, tries: 0, error: None })
+        Ok(Running {
+            id,
+            asker,
+            work,
+            waits: false,
+            is_clean: false,
+            messages: 0,
+            accesses: 0,
+            tries: 0,
+            error: None,
+        })
+    }
+
+    pub(super) fn work(&self) -> &Work {
+        &self.work
+    }
+
+    /// What an atomic does with its word.
+    pub(super) fn operation(&self) -> Option<RmwOperation> {
+        match self.work {
+            Work::Modify { operation, .. } => Some(operation),
+            Work::Lock { holder, .. } => Some(take(holder)),
+            _ => None,
+        }
+    }
+
+    /// Takes bytes that a message has read, or the word before an atomic.
+    pub(super) fn take(&mut self, part: Part, read: &[u8]) {
+        match &mut self.work {
+            Work::Read { segments, bytes } => {
+                let total: usize = segments.iter().map(|segment| segment.bytes as usize).sum();
+                let from = part.offset as usize;
+                bytes.resize(total, 0);
+                bytes[from..from + read.len()].copy_from_slice(read);
+            }
+            Work::Modify { before, .. } | Work::Lock { before, .. } => {
+                *before = u64::from_le_bytes(read.try_into().expect("a word is 8 B"));
+            }
+            _ => unreachable!("nothing else reads through a cache"),
+        }
     }
 
     /// True if each of its messages is answered by another one.
@@ -176,7 +226,7 @@ impl Running {
                 let word = Segment { address: *address, bytes: RMW_BYTES.0 };
                 Some((Kind::ReadModifyWrite, part(word)))
             }
-            Work::Call(_) | Work::Fence | Work::Sleep => None,
+            Work::Call(_) | Work::Fence | Work::Flush | Work::Sleep => None,
         }
     }
 
@@ -200,7 +250,7 @@ impl Running {
                 (Kind::Write, vec![Part { bytes, ..to(call.memory) }], true)
             }
             Work::Fence => (Kind::Write, used().into_iter().map(to).collect(), true),
-            Work::Sleep => (Kind::Write, Vec::new(), false),
+            Work::Flush | Work::Sleep => (Kind::Write, Vec::new(), false),
         }
     }
 
@@ -234,15 +284,14 @@ impl Running {
                 node.modify(process, *address, *operation).map(|word| *before = word)
             }
             Work::Lock { word, holder, before } => {
-                let take = RmwOperation::CompareAndSwap { expected: 0, desired: *holder };
-                node.modify(process, *word, take).map(|word| *before = word)
+                node.modify(process, *word, take(*holder)).map(|word| *before = word)
             }
             Work::Call(call) => {
                 let done;
                 (done, accesses) = call.service.run(node, process);
                 done.map(|done| call.reply = done)
             }
-            Work::Fence | Work::Sleep => Ok(()),
+            Work::Fence | Work::Flush | Work::Sleep => Ok(()),
         };
         if let Err(error) = done {
             self.fail(error);
@@ -279,15 +328,22 @@ impl Running {
         }
     }
 
-    pub(super) fn outcome(self) -> Outcome {
-        if let Some(error) = self.error {
+    pub(super) fn has_failed(&self) -> bool {
+        self.error.is_some()
+    }
+
+    /// Its outcome, taken out of it.
+    pub(super) fn outcome(&mut self) -> Outcome {
+        if let Some(error) = self.error.take() {
             return Err(*error);
         }
-        Ok(match self.work {
-            Work::Read { bytes, .. } => Reply::Bytes(bytes),
-            Work::Modify { before, .. } => Reply::Word(before),
-            Work::Call(call) => call.reply,
-            Work::Write { .. } | Work::Lock { .. } | Work::Fence | Work::Sleep => Reply::Done,
+        Ok(match &mut self.work {
+            Work::Read { bytes, .. } => Reply::Bytes(std::mem::take(bytes)),
+            Work::Modify { before, .. } => Reply::Word(*before),
+            Work::Call(call) => std::mem::replace(&mut call.reply, Reply::Done),
+            Work::Write { .. } | Work::Lock { .. } | Work::Fence | Work::Flush | Work::Sleep => {
+                Reply::Done
+            }
         })
     }
 }
@@ -314,6 +370,11 @@ impl Service {
         };
         (done, 0)
     }
+}
+
+/// How a lock takes its word.
+fn take(holder: u64) -> RmwOperation {
+    RmwOperation::CompareAndSwap { expected: 0, desired: holder }
 }
 
 /// Parts of at most `part_bytes_max` bytes, in order.
