@@ -33,9 +33,10 @@ pub fn receive(used: &Use, end: &End, buffers: &mut Buffers, total: usize, flags
     loop {
         let held = end.rx.lock();
         let step = step(used, end, buffers, total, flags);
+        let goes_on = matches!(step, Step::Got) && buffers.done > 0 && has_more(used, end, flags);
         drop(held);
         let all = flags & sys::MSG_WAITALL != 0 && flags & sys::MSG_PEEK == 0;
-        let is_enough = buffers.done == total || (buffers.done > 0 && !all);
+        let is_enough = buffers.done == total || (buffers.done > 0 && !all && !goes_on);
         match step {
             _ if is_enough => return buffers.done as isize,
             Step::Got => sleeps = 0,
@@ -44,11 +45,10 @@ pub fn receive(used: &Use, end: &End, buffers: &mut Buffers, total: usize, flags
             Step::Failed(error) => return error,
             Step::Empty(in_ring) => {
                 if flags & sys::MSG_DONTWAIT != 0 || sys::is_nonblocking(used.fd) {
-                    match would_block(used, end) {
-                        true => continue,
-                        false if buffers.done > 0 => return buffers.done as isize,
-                        false => return sys::EAGAIN,
+                    if would_block(used, end) {
+                        continue;
                     }
+                    return if buffers.done > 0 { buffers.done as isize } else { sys::EAGAIN };
                 }
                 if let Err(error) = wait(used, end, in_ring, &mut sleeps) {
                     would_block(used, end);
@@ -56,6 +56,22 @@ pub fn receive(used: &Use, end: &End, buffers: &mut Buffers, total: usize, flags
                 }
             }
         }
+    }
+}
+
+/// True if the next turn has bytes already: a call takes them, too, as the kernel's would.
+fn has_more(used: &Use, end: &End, flags: u32) -> bool {
+    let Some(view) = used.slot.view(false).filter(|_| flags & sys::MSG_PEEK == 0) else {
+        return false;
+    };
+    // SAFETY: the caller holds the lock of this direction.
+    let consumer = unsafe { &mut *end.consumer.get() };
+    match consumer.next(view.line, view.size) {
+        Next::Ring(bytes) => bytes > 0,
+        Next::Kernel(_) if consumer.turn == 0 => false,
+        Next::Kernel(_) => sys::ioctl_number(used.fd, sys::FIONREAD) > 0,
+        Next::Bells(count) => sys::ioctl_number(used.fd, sys::FIONREAD) as u64 > count,
+        Next::Fault => false,
     }
 }
 
@@ -269,12 +285,8 @@ pub fn queued(used: &Use, end: &End) -> u64 {
     let _held = end.rx.lock();
     let Some(view) = used.slot.view(false) else { return in_kernel() };
     // SAFETY: the lock of this direction is held.
-    let consumer = unsafe { &mut *end.consumer.get() };
-    match consumer.next(view.line, view.size) {
-        Next::Ring(bytes) => bytes,
-        Next::Kernel(limit) => in_kernel().min(limit.unwrap_or(u64::MAX)),
-        Next::Bells(_) | Next::Fault => 0,
-    }
+    let consumer = unsafe { &*end.consumer.get() };
+    consumer.queued(view.line, view.size, in_kernel())
 }
 
 /// True while the words say what they said when this end found the ring empty.

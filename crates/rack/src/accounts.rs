@@ -57,6 +57,7 @@ pub struct Report {
 #[derive(Debug)]
 pub struct Accounts {
     map: MmapMut,
+    file: File,
     path: PathBuf,
 }
 
@@ -71,24 +72,31 @@ impl Accounts {
     }
 
     fn open_at(path: &Path) -> io::Result<Accounts> {
-        let mut options = OpenOptions::new();
-        options.read(true).write(true).create(true).truncate(false).mode(0o600);
-        let file: File = options.custom_flags(libc::O_NOFOLLOW).open(path)?;
+        let file = loop {
+            let mut options = OpenOptions::new();
+            options.read(true).write(true).create(true).truncate(false).mode(0o600);
+            let file = options.custom_flags(libc::O_NOFOLLOW).open(path)?;
+            file.lock()?;
+            // A run that ended meanwhile may have removed it.
+            let there = path.metadata().map(|meta| meta.ino());
+            if there.is_ok_and(|there| file.metadata().is_ok_and(|own| own.ino() == there)) {
+                break file;
+            }
+        };
         let meta = file.metadata()?;
         if !meta.is_file() || meta.uid() != getuid().as_raw() || meta.mode() & 0o077 != 0 {
             return Err(io::Error::other("must be a file that only this user may use"));
         }
-        file.lock()?;
         let bytes = size_of::<Ledger>() as u64;
-        let is_new = file.metadata()?.len() == 0;
+        let is_new = meta.len() == 0;
         if is_new {
             file.set_len(bytes)?;
-        } else if file.metadata()?.len() != bytes {
+        } else if meta.len() != bytes {
             return Err(io::Error::other("has another version's size; remove it"));
         }
         // SAFETY: other processes change the file only by the ledger's atomics.
         let map = unsafe { MmapMut::map_mut(&file)? };
-        let accounts = Accounts { map, path: path.to_owned() };
+        let accounts = Accounts { map, file, path: path.to_owned() };
         let magic = &accounts.ledger().magic;
         if is_new {
             magic.store(MAGIC, Ordering::Release);
@@ -96,6 +104,12 @@ impl Accounts {
             return Err(io::Error::other("is of another version; remove it"));
         }
         accounts.sweep();
+        // This row keeps the file until the run ends.
+        let own = std::process::id();
+        if accounts.ledger().row(own, own).is_none() {
+            return Err(io::Error::other("has no row left: too many processes in this rack"));
+        }
+        accounts.file.unlock()?;
         Ok(accounts)
     }
 
@@ -131,10 +145,17 @@ impl Accounts {
         left
     }
 
-    /// Adds up the rows of a run; the rows of its ended processes become free.
+    /// Adds up the rows of this run; the rows of its ended processes become free. The last run of a
+    /// rack removes the file.
     #[must_use]
-    pub fn settle(&self, rack: &str, run: u32) -> Report {
+    pub fn settle(self, rack: &str) -> Report {
+        // Without the lock, a file of an ended rack may stay.
+        let is_locked = self.file.lock().is_ok();
+        let run = std::process::id();
         let mut report = Report { rack: rack.to_owned(), ..Report::default() };
+        if let Some(own) = self.ledger().row(run, run) {
+            self.free(own);
+        }
         let is_own = |row: &&Row| row.run.load(Ordering::Acquire) == run;
         for row in self.ledger().rows.iter().filter(is_own) {
             report.add(row);
@@ -150,6 +171,10 @@ impl Accounts {
         let given_back = report.unmapped_bytes + report.recovered_bytes;
         report.is_closed = (report.running > 0 || report.mapped_bytes == given_back)
             && (others > 0 || in_use == 0);
+        if is_locked && others == 0 {
+            // It fails only if the file is gone.
+            let _ = std::fs::remove_file(&self.path);
+        }
         report
     }
 }
@@ -226,9 +251,9 @@ mod tests {
         row.add(Count::Mapped, 100);
         row.add(Count::Unmapped, 30);
         accounts.ledger().give(30);
-        let report = accounts.settle("r", own);
+        let report = accounts.settle("r");
         assert_eq!((report.processes, report.recovered_bytes, report.is_closed), (1, 70, true));
-        assert_eq!(accounts.settle("r", own).processes, 0, "its row is free");
+        assert!(!path.exists(), "no other run uses it");
     }
 
     #[test]

@@ -55,7 +55,7 @@ pub fn run(config: &Config, words: &[OsString]) -> Result<(Report, ExitStatus), 
     let mut child = command.spawn().map_err(|error| failed(error.to_string()))?;
     forward(mask, &child);
     let status = child.wait().map_err(|error| failed(error.to_string()))?;
-    Ok((accounts.settle(&config.name, run), status))
+    Ok((accounts.settle(&config.name), status))
 }
 
 /// Passes signals on to the program while this process lives.

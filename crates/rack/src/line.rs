@@ -245,6 +245,14 @@ impl Consumer {
         }
     }
 
+    /// Bytes of the stream that are here, if the socket has `in_kernel` bytes, bells included.
+    #[must_use]
+    pub fn queued(&self, line: &Line, size: u64, in_kernel: u64) -> u64 {
+        let head = line.produced.0.head.load(Ordering::Acquire) & !CLOSED;
+        let in_ring = head.saturating_sub(self.tail).min(size);
+        in_ring + in_kernel.saturating_sub(self.bells(line))
+    }
+
     /// Gives `bytes` of the ring back to the producer.
     pub fn advance(&mut self, line: &Line, bytes: u64) {
         self.tail += bytes;
