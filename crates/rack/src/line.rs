@@ -362,6 +362,24 @@ mod tests {
     }
 
     #[test]
+    fn a_bell_that_the_socket_refuses_is_rung_again() {
+        check(|| {
+            let (line, mut from, mut to) =
+                (Line::default(), Producer::default(), Consumer::default());
+            from.enter_ring(&line);
+            assert_eq!(from.publish(&line, 2), Ok(true));
+            from.unring(&line);
+            assert_eq!(to.bells(&line), 0);
+            assert_eq!(from.publish(&line, 1), Ok(true));
+            assert_eq!(to.next(&line, SIZE), Next::Ring(3));
+            assert_eq!(to.queued(&line, SIZE, 1), 3, "the socket has one bell");
+            to.advance(&line, 3);
+            assert_eq!(to.arm(&line), Armed::Empty(1));
+            assert_eq!(from.publish(&line, 1), Ok(true), "an armed ring rings");
+        });
+    }
+
+    #[test]
     fn positions_that_cannot_be_are_faults() {
         check(|| {
             let (line, mut from, mut to) =
