@@ -20,7 +20,7 @@ fn run(name: &str, ring_bytes: u64, words: &[&str]) -> Report {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs").join(words[0]);
     let mut program: Vec<OsString> = vec![PYTHON.into(), path.into()];
     program.extend(words[1..].iter().map(OsString::from));
-    let (report, status) = ethermem_rack::run(&rack(name, ring_bytes), &program).unwrap();
+    let (report, status) = ethermem_rack::run(&rack(name, ring_bytes), &program).expect("it runs");
     assert!(status.success(), "{words:?}: {status}");
     assert!(report.is_closed, "{report:?}");
     assert_eq!((report.faults, report.running), (0, 0), "{report:?}");
