@@ -85,6 +85,10 @@ enum Command {
     /// Estimate the cost of every fabric for a program: profile, replay, emulate, one page
     #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
     Study(remote::study::Arguments),
+    /// Run programs whose sockets pass their bytes through shared memory
+    #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+    #[command(subcommand)]
+    Rack(remote::rack::Command),
     /// Serve this machine's memory to others
     #[cfg(feature = "serve")]
     Node(node::Arguments),
@@ -177,14 +181,17 @@ fn main() -> ExitCode {
         Command::Profile(arguments) => return ended(remote::profile::run(arguments)),
         Command::Emulate(arguments) => return ended(remote::emulate::run(arguments)),
         Command::Study(arguments) => return ended(remote::study::run(arguments)),
+        Command::Rack(command) => return ended(remote::rack::run(command)),
         _ => {}
     }
     interrupt::listen();
     let done = match cli.command {
         #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
-        Command::Run(_) | Command::Profile(_) | Command::Emulate(_) | Command::Study(_) => {
-            unreachable!("done above")
-        }
+        Command::Run(_)
+        | Command::Profile(_)
+        | Command::Emulate(_)
+        | Command::Study(_)
+        | Command::Rack(_) => unreachable!("done above"),
         Command::Latency(arguments) => latency::run(&arguments),
         Command::Sim(arguments) => sim::run(&arguments),
         Command::Compare(arguments) => compare::run(&arguments),

@@ -6,6 +6,7 @@
 pub(crate) mod emulate;
 mod network;
 pub(crate) mod profile;
+pub(crate) mod rack;
 pub(crate) mod run;
 pub(crate) mod study;
 

@@ -300,6 +300,36 @@ fn flags_of_one_meaning_are_known_by_either_name() {
 }
 
 /// Built-in files are found from any folder, with a note; an existing file takes precedence.
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+#[test]
+fn a_rack_that_cannot_be_has_one_line() {
+    let node = "[[node]]\nname = \"a\"\naddress = \"127.0.0.1\"\n";
+    let good = format!("name = \"lab\"\n{node}nics = [\"lo\"]\n");
+    let without = format!("name = \"lab\"\n{node}");
+    let small = format!("pool_bytes = 4096\n{good}");
+    let files = [("good.rack", &*good), ("without.rack", &*without), ("small.rack", &*small)];
+    let folder = folder(&files);
+    let run = |arguments: &[&str], line: &str| {
+        refused(folder.path(), &[&["rack", "run"], arguments].concat(), line);
+    };
+    let node = ["--config", "good.rack", "--node", "b", "--", "true"];
+    run(&node, "node `b`: must be one of a");
+    run(
+        &["--config", "without.rack", "--", "true"],
+        "without.rack: node \"a\" has no NIC: `nics` must name an interface",
+    );
+    run(
+        &["--config", "small.rack", "--", "true"],
+        "small.rack: pool_bytes = 4096: must be at least 528384, the memory of one connection",
+    );
+    run(&["--config", "good.rack", "--", "no-such"], "no-such: no such program");
+    let code = ["rack", "run", "--config", "good.rack", "--report", "r.json", "--", "sh", "-c"];
+    let called = call(folder.path(), &[&code[..], &["exit 7"]].concat());
+    assert_eq!((called.code, called.err.as_str()), (7, ""));
+    let report = fs::read_to_string(folder.path().join("r.json")).unwrap();
+    assert!(report.contains("\"is_closed\": true"), "{report}");
+}
+
 #[test]
 fn scenarios_of_the_repository_are_found_outside_of_it() {
     let folder = folder(&[("ycsb.toml", "[workload]\nmessages = 0\n")]);

@@ -1,0 +1,134 @@
+//! What a socket of a rack costs beside one of the kernel: the round trip of 64 B, and the
+//! throughput of messages of 64 KiB, between two processes. The rounds alternate.
+//!
+//! `cargo bench -p ethermem-rack --bench sockets`
+
+use std::ffi::OsString;
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::process::{Command, Stdio};
+use std::time::Instant;
+
+use ethermem_rack::{Config, Node};
+
+const ROUNDS: usize = 7;
+const SMALL_BYTES: usize = 64;
+const ROUND_TRIPS: usize = 20_000;
+const LARGE_BYTES: usize = 64 << 10;
+const MESSAGES: usize = 20_000;
+
+fn main() {
+    let words: Vec<String> = std::env::args().collect();
+    match words.get(1).map(String::as_str) {
+        Some("client") => client(&words[2]),
+        Some("serve") => serve(&words[2]),
+        _ => compare(),
+    }
+}
+
+/// Medians of the kernel and of the rack, on two processors and on one.
+fn compare() {
+    println!("processors  what                kernel      rack     ratio");
+    for processors in ["0,1", "0"] {
+        for (kind, unit) in [("trip", "us"), ("stream", "GB/s")] {
+            let (mut kernel, mut rack) = (Vec::new(), Vec::new());
+            for _ in 0..ROUNDS {
+                kernel.push(round(processors, kind, false));
+                rack.push(round(processors, kind, true));
+            }
+            let (kernel, rack) = (median(kernel), median(rack));
+            let what = format!("{kind} ({unit})");
+            println!(
+                "{:<11} {what:<16} {kernel:>9.3} {rack:>9.3} {:>9.3}",
+                processors.split(',').count(),
+                rack / kernel
+            );
+        }
+    }
+}
+
+fn median(mut of: Vec<f64>) -> f64 {
+    of.sort_by(f64::total_cmp);
+    of[of.len() / 2]
+}
+
+/// One run of both processes; its result comes by a file.
+fn round(processors: &str, kind: &str, in_rack: bool) -> f64 {
+    let file = tempfile::NamedTempFile::new().expect("a file for the result");
+    let own = std::env::current_exe().expect("this program");
+    let mut words: Vec<OsString> = vec!["taskset".into(), "-c".into(), processors.into()];
+    words.extend([own.into(), "client".into(), kind.into(), file.path().into()]);
+    let status = if in_rack {
+        let address = Ipv4Addr::LOCALHOST;
+        let node = Node { name: "a".into(), address, nics: vec!["lo".into()] };
+        let name = format!("bench-{}", std::process::id());
+        let (ring_bytes, pool_bytes) = (256 << 10, 1 << 30);
+        let config = Config { name, ring_bytes, pool_bytes, nodes: vec![node] };
+        let (report, status) = ethermem_rack::run(&config, &words).expect("it runs");
+        assert!(report.is_closed && report.memory_bytes > 0, "{report:?}");
+        status
+    } else {
+        Command::new(&words[0]).args(&words[1..]).status().expect("it runs")
+    };
+    assert!(status.success());
+    let text = std::fs::read_to_string(file.path()).expect("the result");
+    text.parse().expect("a number")
+}
+
+fn client(kind: &str) {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("an address");
+    let port = listener.local_addr().expect("its port").port().to_string();
+    let own = std::env::current_exe().expect("this program");
+    let words = ["serve", kind, &port];
+    let mut peer = Command::new(own).args(words).stdin(Stdio::null()).spawn().expect("a peer");
+    let (mut end, _) = listener.accept().expect("the peer");
+    end.set_nodelay(true).expect("an option");
+    let mut room = vec![1u8; LARGE_BYTES];
+    let result = if kind == "trip" {
+        let small = &mut room[..SMALL_BYTES];
+        // The first exchanges bring the connection into memory.
+        for _ in 0..100 {
+            exchange(&mut end, small);
+        }
+        let begun = Instant::now();
+        for _ in 0..ROUND_TRIPS {
+            exchange(&mut end, small);
+        }
+        begun.elapsed().as_secs_f64() * 1e6 / ROUND_TRIPS as f64
+    } else {
+        let begun = Instant::now();
+        for _ in 0..MESSAGES {
+            end.write_all(&room).expect("sent");
+        }
+        end.read_exact(&mut room[..1]).expect("the answer");
+        (MESSAGES * LARGE_BYTES) as f64 / begun.elapsed().as_secs_f64() / 1e9
+    };
+    drop(end);
+    assert!(peer.wait().expect("its end").success());
+    let path = std::env::args().nth(3).expect("the file");
+    std::fs::write(path, result.to_string()).expect("written");
+}
+
+fn exchange(end: &mut TcpStream, bytes: &mut [u8]) {
+    end.write_all(bytes).expect("sent");
+    end.read_exact(bytes).expect("received");
+}
+
+fn serve(kind: &str) {
+    let port: u16 = std::env::args().nth(3).expect("a port").parse().expect("a number");
+    let mut end = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).expect("connected");
+    end.set_nodelay(true).expect("an option");
+    let mut room = vec![0u8; LARGE_BYTES];
+    if kind == "trip" {
+        let small = &mut room[..SMALL_BYTES];
+        while end.read_exact(small).is_ok() {
+            end.write_all(small).expect("sent");
+        }
+        return;
+    }
+    for _ in 0..MESSAGES {
+        end.read_exact(&mut room).expect("received");
+        assert!(room.iter().all(|byte| *byte == 1));
+    }
+    end.write_all(&[1]).expect("answered");
+}

@@ -1,0 +1,212 @@
+//! Waiting for several descriptors: `poll`, `select` and `epoll`.
+//!
+//! The kernel waits on the sockets themselves. Before it does, each empty ring is armed, so that
+//! the next bytes put a bell into the socket.
+
+use core::hint::spin_loop;
+use core::sync::atomic::{AtomicU32, Ordering};
+
+use crate::conn::{self, Use};
+use crate::sys::{self, EpollEvent, PollFd, Time};
+use crate::{rack, rx};
+
+const READ_EVENTS: i16 = sys::POLLIN | sys::POLLRDNORM;
+/// Most descriptors for which a call polls memory before it sleeps.
+const SPUN_MAX: usize = 8;
+const SPIN_NS: u64 = 30_000;
+/// Most descriptors of a `select`.
+pub const SELECT_MAX: usize = 1024;
+
+/// Sockets that are owed an event of an epoll set.
+static OWED: AtomicU32 = AtomicU32::new(0);
+
+/// True if bytes of the ring are here. Otherwise, the next ones will ring.
+fn is_readable(used: &Use) -> bool {
+    let Some(end) = used.end() else { return false };
+    let _held = end.rx.lock();
+    rx::arm(used, end)
+}
+
+fn reads(poll: &PollFd) -> Option<Use> {
+    if poll.events & READ_EVENTS == 0 { None } else { conn::connection(poll.fd) }
+}
+
+/// Polls memory for a while, if the sockets are few.
+fn spin(polls: &[PollFd]) {
+    if !rack::spins() || polls.len() > SPUN_MAX {
+        return;
+    }
+    let is_in_ring = |used: &Use| used.slot.view(false).is_some();
+    if !polls.iter().filter_map(reads).any(|used| is_in_ring(&used)) {
+        return;
+    }
+    let has = |used: &Use| used.end().is_some_and(|end| rx::available(used, end) > 0);
+    let until = rack::now_ns() + SPIN_NS;
+    while rack::now_ns() < until && !polls.iter().filter_map(reads).any(|used| has(&used)) {
+        for _ in 0..16 {
+            spin_loop();
+        }
+    }
+}
+
+/// `ppoll`, with a limit in nanoseconds.
+pub fn poll(polls: &mut [PollFd], limit_ns: Option<u64>, mask: usize) -> isize {
+    let raw = |polls: &mut [PollFd], limit_ns: Option<u64>| {
+        let ns = limit_ns.unwrap_or(0);
+        let time = Time { seconds: (ns / 1_000_000_000) as i64, rest: (ns % 1_000_000_000) as i64 };
+        let time = if limit_ns.is_none() { 0 } else { &raw const time as usize };
+        let a = [polls.as_mut_ptr() as usize, polls.len(), time, mask, 8, 0];
+        // SAFETY: the slice and the time are passed; the mask is the program's.
+        unsafe { sys::call(sys::PPOLL, a) }
+    };
+    if !polls.iter().any(|poll| reads(poll).is_some()) {
+        return raw(polls, limit_ns);
+    }
+    let start = rack::now_ns();
+    if limit_ns != Some(0) {
+        spin(polls);
+    }
+    loop {
+        let mut is_any = false;
+        for poll in polls.iter() {
+            is_any |= reads(poll).is_some_and(|used| is_readable(&used));
+        }
+        let left = limit_ns.map(|limit| limit.saturating_sub(rack::now_ns() - start));
+        let found = raw(polls, if is_any { Some(0) } else { left });
+        if found < 0 {
+            return found;
+        }
+        for poll in polls.iter_mut() {
+            correct(poll);
+        }
+        let count = polls.iter().filter(|poll| poll.revents != 0).count();
+        if count > 0 || left == Some(0) {
+            return count as isize;
+        }
+    }
+}
+
+/// Makes what the kernel says about a socket true of the stream.
+fn correct(poll: &mut PollFd) {
+    let Some(used) = reads(poll) else { return };
+    if is_readable(&used) {
+        poll.revents |= poll.events & READ_EVENTS;
+    } else if poll.revents & READ_EVENTS != 0 && sys::peek(used.fd) == sys::EAGAIN {
+        poll.revents &= !READ_EVENTS;
+    }
+}
+
+/// `pselect`: the sets are arrays of words, or null.
+///
+/// # Safety
+/// Each set must be null or have `count` bits.
+pub unsafe fn select(
+    count: usize,
+    sets: [*mut u64; 3],
+    limit_ns: Option<u64>,
+    mask: usize,
+) -> isize {
+    const ASKED: [i16; 3] = [READ_EVENTS, sys::POLLOUT, sys::POLLPRI];
+    let end = sys::POLLERR;
+    let answers = [READ_EVENTS | sys::POLLHUP | end, sys::POLLOUT | end, sys::POLLPRI];
+    let mut polls = [PollFd { fd: -1, events: 0, revents: 0 }; SELECT_MAX];
+    let mut used = 0;
+    for fd in 0..count {
+        let (word, bit) = (fd / 64, 1u64 << (fd % 64));
+        let mut events = 0;
+        for (set, asked) in sets.iter().zip(ASKED) {
+            // SAFETY: the set has this word.
+            if !set.is_null() && unsafe { *set.add(word) } & bit != 0 {
+                events |= asked;
+            }
+        }
+        if events != 0 {
+            polls[used] = PollFd { fd: fd as i32, events, revents: 0 };
+            used += 1;
+        }
+    }
+    let found = poll(&mut polls[..used], limit_ns, mask);
+    if found < 0 {
+        return found;
+    }
+    if polls[..used].iter().any(|poll| poll.revents & sys::POLLNVAL != 0) {
+        return sys::EBADF;
+    }
+    let mut bits = 0;
+    for poll in &polls[..used] {
+        let (word, bit) = (poll.fd as usize / 64, 1u64 << (poll.fd % 64));
+        for ((set, asked), answer) in sets.iter().zip(ASKED).zip(answers) {
+            if set.is_null() || poll.events & asked == 0 {
+                continue;
+            }
+            // SAFETY: the set has this word.
+            unsafe {
+                if *set.add(word) & bit == 0 {
+                    continue;
+                }
+                if poll.revents & answer != 0 {
+                    bits += 1;
+                } else {
+                    *set.add(word) &= !bit;
+                }
+            }
+        }
+    }
+    bits
+}
+
+/// After a socket was put into an epoll set, or its events were changed.
+pub fn watched(epoll: i32, fd: i32, event: EpollEvent) {
+    let Some(used) = conn::connection(fd) else { return };
+    let Some(end) = used.end() else { return };
+    end.epolled.store(1, Ordering::Release);
+    let _held = end.rx.lock();
+    let (events, data) = (event.events, event.data);
+    if events & sys::EPOLLIN == 0 || !rx::arm(&used, end) {
+        return;
+    }
+    let Some(view) = used.slot.view(false) else { return };
+    // SAFETY: the lock of this direction is held.
+    let consumer = unsafe { &*end.consumer.get() };
+    if consumer.bells(view.line) == 0 {
+        let slot = used.slot;
+        slot.owed_events.store(events, Ordering::Relaxed);
+        slot.owed_data.store(data, Ordering::Relaxed);
+        if slot.owed.swap(epoll, Ordering::AcqRel) < 0 {
+            OWED.fetch_add(1, Ordering::AcqRel);
+        }
+    }
+}
+
+/// A slot that is freed is owed nothing.
+pub fn forgive(slot: &conn::Slot) {
+    if slot.owed.swap(-1, Ordering::AcqRel) >= 0 {
+        OWED.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+/// Events that an epoll set is owed: bytes that came without a bell.
+pub fn owed(epoll: i32, events: &mut [EpollEvent]) -> usize {
+    if OWED.load(Ordering::Acquire) == 0 {
+        return 0;
+    }
+    let mut count = 0;
+    for slot in conn::all().filter(|slot| slot.owed.load(Ordering::Acquire) == epoll) {
+        if count == events.len() {
+            break;
+        }
+        let asked = slot.owed_events.load(Ordering::Relaxed);
+        let used = conn::hold(slot);
+        let has = used.end().is_some_and(|end| rx::available(&used, end) > 0);
+        if has {
+            let data = slot.owed_data.load(Ordering::Relaxed);
+            let found = asked & (sys::EPOLLIN | sys::EPOLLRDNORM);
+            events[count] = EpollEvent { events: found, data };
+            count += 1;
+        }
+        if !has || asked & (sys::EPOLLET | sys::EPOLLONESHOT) != 0 {
+            forgive(slot);
+        }
+    }
+    count
+}

@@ -1,0 +1,3 @@
+//! Atomics for [`crate::line`].
+
+pub(crate) use core::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};

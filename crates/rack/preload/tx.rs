@@ -1,0 +1,241 @@
+//! Sending: into the ring while it has room, by the kernel's socket otherwise.
+//!
+//! A blocking call waits for room for a few milliseconds, and then goes on by the kernel, whose
+//! socket knows about timeouts, signals and dead peers. A non-blocking call goes on by the kernel
+//! at once: so the socket is writable exactly when a call can send.
+
+use core::hint::spin_loop;
+use core::sync::atomic::{Ordering, fence};
+
+use crate::buffers::Buffers;
+use crate::conn::{End, Use, View};
+use crate::ledger::Count;
+use crate::line::Producer;
+use crate::{mailbox, rack, restart, sys};
+
+/// Bytes that are published at once, so that the receiver copies while the sender does.
+const PIECE_BYTES: usize = 32 << 10;
+/// Bytes that the kernel may still hold when the stream returns to the ring: a bell surely fits.
+const KERNEL_QUEUE_BYTES: usize = 16 << 10;
+/// How long a blocking call waits for room in the ring.
+const ROOM_MS: i64 = 10;
+/// How often a sender whose peer does not read asks if it lives.
+const ALIVE_MS: u64 = 1;
+
+enum Step {
+    Sent,
+    /// Wait for room in the ring.
+    Full,
+    /// The kernel's socket is full.
+    KernelFull,
+    /// The kernel's error.
+    Failed(isize),
+}
+
+/// Sends the buffers; the result is the kernel's.
+pub fn send(used: &Use, end: &End, buffers: &mut Buffers, total: usize, flags: u32) -> isize {
+    let mut waited = false;
+    loop {
+        let held = end.tx.lock();
+        let step = step(used, end, buffers, total, flags, waited);
+        drop(held);
+        match step {
+            Step::Sent if buffers.done == total => return total as isize,
+            Step::Sent => waited = false,
+            Step::Failed(error) => return finish(buffers, error),
+            Step::Full => {
+                wait_for_room(used, end);
+                waited = true;
+            }
+            Step::KernelFull => {
+                if let Err(error) = wait_for_kernel(used.fd, flags) {
+                    return finish(buffers, error);
+                }
+            }
+        }
+    }
+}
+
+fn finish(buffers: &Buffers, error: isize) -> isize {
+    if buffers.done > 0 { buffers.done as isize } else { error }
+}
+
+fn step(
+    used: &Use,
+    end: &End,
+    buffers: &mut Buffers,
+    total: usize,
+    flags: u32,
+    waited: bool,
+) -> Step {
+    let may_join = mailbox::advance(used, end);
+    // SAFETY: the lock of this direction is held, here and in the functions below.
+    let producer = unsafe { &mut *end.producer.get() };
+    let Some(view) = may_join.then(|| used.slot.view(true)).flatten() else {
+        return by_kernel(used, producer, buffers, total, flags);
+    };
+    let stays = end.stay.load(Ordering::Acquire) != 0;
+    if !producer.in_ring() {
+        let joined = used.slot.header().is_some_and(|it| it.joined.load(Ordering::Acquire) == 1);
+        let enters = joined
+            && !stays
+            && producer.may_enter_ring(view.line)
+            && sys::ioctl_number(used.fd, sys::SIOCOUTQ) <= KERNEL_QUEUE_BYTES
+            && is_alive(used.fd);
+        if !enters {
+            return by_kernel(used, producer, buffers, total, flags);
+        }
+        producer.enter_ring(view.line);
+    }
+    let by_ring = !stays && put(used, end, producer, &view, buffers, total);
+    if by_ring {
+        return Step::Sent;
+    }
+    let full = !stays && producer.room(view.line, view.size) == Ok(0);
+    let waits = full && !waited && flags & sys::MSG_DONTWAIT == 0 && is_alive(used.fd);
+    if waits && !sys::is_nonblocking(used.fd) {
+        return Step::Full;
+    }
+    rack::count(Count::Overflows, 1);
+    producer.enter_kernel(view.line);
+    wake_reader(&view);
+    by_kernel(used, producer, buffers, total, flags)
+}
+
+/// Puts bytes into the ring. False if it takes none.
+fn put(
+    used: &Use,
+    end: &End,
+    producer: &mut Producer,
+    view: &View,
+    buffers: &mut Buffers,
+    total: usize,
+) -> bool {
+    let (seen, unread) = (producer.seen, producer.head != producer.seen);
+    let Ok(room) = producer.room(view.line, view.size) else {
+        rack::count(Count::Faults, 1);
+        end.stay.store(1, Ordering::Release);
+        return false;
+    };
+    if room == 0 || (unread && producer.seen == seen && !check_alive(used.fd, end)) {
+        return false;
+    }
+    let bytes = (total - buffers.done).min(PIECE_BYTES).min(room as usize);
+    let before = (buffers.done, producer.head);
+    let mut ahead = buffers.fork();
+    ahead.copy(view, before.1, bytes, true);
+    let Ok(rings) = producer.publish(view.line, bytes as u64) else {
+        end.stay.store(1, Ordering::Release);
+        return false;
+    };
+    *buffers = ahead;
+    rack::count(Count::MemoryBytes, bytes as u64);
+    if rings {
+        ring_bell(used.fd, producer, view);
+    }
+    wake_reader(view);
+    true
+}
+
+fn ring_bell(fd: i32, producer: &mut Producer, view: &View) {
+    const PATIENCE: u32 = 100;
+    for _ in 0..PATIENCE {
+        let sent = sys::send_bytes(fd, &[0], sys::MSG_DONTWAIT | sys::MSG_NOSIGNAL);
+        if sent == 1 {
+            producer.kernel += 1;
+            rack::count(Count::Bells, 1);
+            return;
+        }
+        if sent != sys::EAGAIN && sent != sys::EINTR {
+            break;
+        }
+        let _ = sys::poll_one(fd, sys::POLLOUT, 1);
+    }
+    producer.unring(view.line);
+}
+
+fn wake_reader(view: &View) {
+    wake(&view.line.waits.0.data);
+}
+
+/// Wakes the thread that sleeps on a word, if there is one.
+pub fn wake(word: &core::sync::atomic::AtomicU32) {
+    fence(Ordering::SeqCst);
+    if word.load(Ordering::Relaxed) != 0 && word.swap(0, Ordering::AcqRel) != 0 {
+        sys::futex_wake(word.as_ptr());
+    }
+}
+
+/// Sends by the kernel's socket, without waiting.
+fn by_kernel(
+    used: &Use,
+    producer: &mut Producer,
+    buffers: &mut Buffers,
+    total: usize,
+    flags: u32,
+) -> Step {
+    let flags = (flags & !sys::MSG_MORE) | sys::MSG_DONTWAIT;
+    let sent = buffers.few(total - buffers.done).send(used.fd, flags);
+    if sent >= 0 {
+        buffers.skip(sent as usize);
+        producer.kernel += sent as u64;
+        rack::count(Count::KernelBytes, sent as u64);
+        return Step::Sent;
+    }
+    if sent == sys::EAGAIN { Step::KernelFull } else { Step::Failed(sent) }
+}
+
+/// True unless the other end has closed, or will send no more: then the kernel's socket knows what
+/// a call must return.
+fn is_alive(fd: i32) -> bool {
+    let gone = sys::POLLRDHUP | sys::POLLHUP | sys::POLLERR;
+    sys::poll_one(fd, sys::POLLRDHUP, 0).is_ok_and(|found| found & gone == 0)
+}
+
+fn check_alive(fd: i32, end: &End) -> bool {
+    let now_ms = rack::now_ns() / 1_000_000;
+    if now_ms < end.checked_ms.load(Ordering::Relaxed) + ALIVE_MS {
+        return true;
+    }
+    end.checked_ms.store(now_ms, Ordering::Relaxed);
+    is_alive(fd)
+}
+
+fn wait_for_room(used: &Use, end: &End) {
+    let Some(view) = used.slot.view(true) else { return };
+    // SAFETY: only a copy is read; the lock is not needed for a guess.
+    let head = unsafe { (*end.producer.get()).head };
+    let is_full =
+        || head.wrapping_sub(view.line.consumed.0.tail.load(Ordering::Acquire)) >= view.size;
+    if rack::spins() {
+        let until = rack::now_ns() + u64::from(rack::SPIN_US_MAX) * 1000;
+        while is_full() && rack::now_ns() < until {
+            for _ in 0..16 {
+                spin_loop();
+            }
+        }
+    }
+    let word = &view.line.waits.0.room;
+    word.store(1, Ordering::Relaxed);
+    fence(Ordering::SeqCst);
+    if is_full() {
+        sys::futex_wait(word.as_ptr(), 1, ROOM_MS);
+    }
+    word.store(0, Ordering::Relaxed);
+}
+
+/// Waits until the kernel's socket takes bytes, as a blocking call does.
+fn wait_for_kernel(fd: i32, flags: u32) -> Result<(), isize> {
+    if flags & sys::MSG_DONTWAIT != 0 || sys::is_nonblocking(fd) {
+        return Err(sys::EAGAIN);
+    }
+    let mut limit = sys::Time::default();
+    sys::option(fd, sys::SOL_SOCKET, sys::SO_SNDTIMEO, &mut limit);
+    let limited = limit != sys::Time::default();
+    let limit_ms = if limited { limit.seconds * 1000 + (limit.rest + 999) / 1000 } else { -1 };
+    match sys::poll_one(fd, sys::POLLOUT, limit_ms) {
+        Ok(0) => Err(sys::EAGAIN),
+        Err(sys::EINTR) if limited || restart::interrupts() => Err(sys::EINTR),
+        _ => Ok(()),
+    }
+}
