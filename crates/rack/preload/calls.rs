@@ -218,8 +218,8 @@ unsafe extern "C" fn sendmsg(fd: i32, message: *const Message, flags: i32) -> is
     result(unsafe { sys::call4(sys::SENDMSG, fd as usize, message as usize, flags as usize, 0) })
 }
 
-/// Returns what the kernel must have: descriptors that are passed on, and a connection whose message
-/// has control messages.
+/// Returns what the kernel must have: descriptors that are passed on, and a connection whose
+/// message has control messages.
 unsafe fn with_control(fd: i32, message: &Message) {
     if let Some(used) = conn::connection(fd) {
         used.end().map(|end| close::leave(&used, end));

@@ -352,8 +352,8 @@ fn spin(used: &Use, view: &View, consumer: &Consumer) -> bool {
     }
 }
 
-/// Sleeps until the socket has a byte, or an end, or an error; the call honours timeouts and signals
-/// as the kernel's does.
+/// Sleeps until the socket has a byte, or an end, or an error; the call honours timeouts and
+/// signals as the kernel's does.
 fn sleep_in_kernel(fd: i32) -> Result<(), isize> {
     match sys::recv_bytes(fd, &mut [0], sys::MSG_PEEK) {
         error if error == sys::EAGAIN || error == sys::EINTR => Err(error),

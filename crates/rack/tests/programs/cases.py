@@ -178,7 +178,8 @@ def plain() -> None:
     for is_server_plain in (True, False):
         code = (
             "import socket,sys\n"
-            "s=socket.socket();s.bind(('127.0.0.1',0));s.listen();print(s.getsockname()[1],flush=True)\n"
+            "s=socket.socket();s.bind(('127.0.0.1',0));s.listen()\n"
+            "print(s.getsockname()[1],flush=True)\n"
             "c,_=s.accept()\n"
             "while d:=c.recv(1000): c.sendall(d)\n"
         )

@@ -151,7 +151,8 @@ def main() -> None:
         is_over, is_reset = False, False
         for _ in range(random_.randrange(1, 400)):
             done += 1
-            side, kind, own = random_.randrange(2), random_.randrange(20), random_.randrange(1 << 30)
+            side, kind = random_.randrange(2), random_.randrange(20)
+            own = random_.randrange(1 << 30)
             if kind < 8:
                 size = random_.choice([1, 64, 1000, 4096, 9000])
                 if flight[side] + size > IN_FLIGHT_BYTES_MAX:
