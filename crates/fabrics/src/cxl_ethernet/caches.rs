@@ -66,7 +66,7 @@ impl Boards {
         let is_write = matches!(doing, Doing::Write);
         let message = Message::new(name, memory, address, data, doing);
         let lines = message.lines();
-        net.flow_mut(id).state = Progress { lines, is_placed: true, ..net.flow(id).state };
+        net.flow_mut(id).state = Progress { kind: None, lines, ..net.flow(id).state };
         let generation = access.generation;
         let work = Work {
             is_placed: true,

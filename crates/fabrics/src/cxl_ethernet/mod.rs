@@ -65,11 +65,11 @@ impl Octets {
 /// A message under way.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Progress {
+    /// `None` for a message with addresses.
     kind: Option<Kind>,
     bytes: u64,
     /// Number of accesses.
     lines: u32,
-    is_placed: bool,
     /// Lines that have a response, and written lines that are in the memory.
     answered: u32,
     written: u32,
@@ -144,9 +144,9 @@ impl Boards {
             self.maintain(net, at);
             self.transmit(net, at);
             let Some(answered) = self.compute(at).answered(now) else { break };
-            match net.flow(answered.access.flow).state.is_placed {
-                true => self.answer_placed(net, at, answered),
-                false => self.answer(net, at, answered),
+            match net.flow(answered.access.flow).state.kind {
+                None => self.answer_placed(net, at, answered),
+                Some(kind) => self.answer(net, at, answered, kind),
             }
             self.compute(at).begin(now);
         }
@@ -201,7 +201,7 @@ impl Boards {
     }
 
     /// The processor has a response.
-    fn answer(&mut self, net: &mut Net<'_, Boards>, at: NodeIndex, answered: Answered) {
+    fn answer(&mut self, net: &mut Net<'_, Boards>, at: NodeIndex, answered: Answered, kind: Kind) {
         let Answered { access: Access { flow: id, generation }, failed, .. } = answered;
         let now = net.now();
         let writes = self.rules.writes;
@@ -212,16 +212,16 @@ impl Boards {
         let state = &mut flow.state;
         state.answered += 1;
         state.failed |= failed;
-        let Progress { kind, bytes, lines, answered, writes_back, ended, failed, .. } = *state;
+        let Progress { bytes, lines, answered, writes_back, ended, failed, .. } = *state;
         if answered < lines {
             return;
         }
-        if kind == Some(Kind::ReadModifyWrite) && !writes_back && !failed {
+        if kind == Kind::ReadModifyWrite && !writes_back && !failed {
             state.writes_back = true;
             state.answered = 0;
             return self.compute(at).queue(Work::of_lines(id, generation, memory, bytes, true));
         }
-        let posted = kind == Some(Kind::Write) && writes == Writes::Posted;
+        let posted = kind == Kind::Write && writes == Writes::Posted;
         if !ended {
             match (failed, posted) {
                 (true, _) => net.lose(id, Loss::Timeout),
