@@ -11,4 +11,4 @@ pub mod output;
 mod property;
 pub mod topology;
 
-pub use config::{Background, FabricConfig, pcs_clock};
+pub use config::{Background, FabricConfig, NODES_MAX, pcs_clock};

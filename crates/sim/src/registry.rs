@@ -31,6 +31,8 @@ pub struct FabricEntry {
     /// True if it is a bound to which designs are compared, and not a design.
     pub is_bound: bool,
     leaf_spine: bool,
+    /// Maximum number of nodes.
+    pub nodes_max: u16,
     /// The reader of its parameters; `None` if it has none of its own.
     pub(crate) parameters: Option<Reader>,
     /// Makes the denominators of its slowdowns.
@@ -55,6 +57,7 @@ impl FabricEntry {
             message_bytes_max: F::MESSAGE_BYTES_MAX,
             is_bound: false,
             leaf_spine: F::LEAF_SPINE,
+            nodes_max: F::NODES_MAX,
             parameters: Reader::of::<F::Parameters>(),
             denominator: denominator::<F>,
             run: run_on::<F>,
@@ -71,13 +74,19 @@ impl FabricEntry {
     /// Checks that the fabric can run a scenario, as far as it is known without its messages.
     ///
     /// # Errors
-    /// [`SourceError`] that names the topology on which it runs, or the messages that it moves.
+    /// [`SourceError`] that names the topology on which it runs, its nodes, or the messages that it moves.
     pub fn check(&self, scenario: &Scenario) -> Result<(), SourceError> {
         if scenario.fabric.topology != Topology::SingleSwitch && !self.leaf_spine {
             let name = self.name;
             let problem =
                 format!("fabric {name} runs on fabric.topology = \"single-switch\" alone");
             return Err(SourceError(problem));
+        }
+        if scenario.fabric.nodes > self.nodes_max {
+            let (name, most, nodes) = (self.name, self.nodes_max, scenario.fabric.nodes);
+            return Err(SourceError(format!(
+                "fabric {name} has at most {most} nodes, not {nodes}"
+            )));
         }
         match &scenario.workload {
             WorkloadConfig::Poisson(config) => self.check_bytes(config.sizes.quantile(1.0)),

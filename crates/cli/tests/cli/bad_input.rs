@@ -172,7 +172,7 @@ fn settings() {
     let folder = folder.path();
     let set =
         |setting: &str, line: &str| refused(folder, &["sim", "good.toml", "--set", setting], line);
-    set("fabric.nodes=1", "--set: fabric.nodes = 1: must be 2 to 512");
+    set("fabric.nodes=1", "--set: fabric.nodes = 1: must be 2 to 4096");
     set(
         "run.sede=1",
         "--set: run.sede: unknown key: must be one of seed, warmup_fraction, cooldown_fraction, \

@@ -13,10 +13,13 @@ pub use parameters::Reader;
 pub use parameters::{AllParameters, Parameters};
 pub use topology::{Balancing, LeafSpine, Switching, Topology};
 
+/// Maximum number of nodes of any network: what a CXL fabric has ports for (DFabric, section 2.1).
+pub const NODES_MAX: u16 = 4_096;
+
 /// The part of a scenario that describes the network.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FabricConfig {
-    /// Number of nodes, each with a switch port: 2 to 512.
+    /// Number of nodes, each with a switch port: 2 to [`NODES_MAX`], and to what the fabric allows.
     pub nodes: u16,
     /// The topology that joins the nodes.
     pub topology: Topology,

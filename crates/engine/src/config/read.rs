@@ -8,8 +8,8 @@ use ethermem_units::BitsPerSecond;
 use toml::de::DeTable;
 
 use super::{
-    AllParameters, Background, FabricConfig, FrameArbitration, PacketConfig, Reader, Topology,
-    pcs_clock,
+    AllParameters, Background, FabricConfig, FrameArbitration, NODES_MAX, PacketConfig, Reader,
+    Topology, pcs_clock,
 };
 use crate::keys::{Source, Table, clock_ns, delay_ns, rate_gbps};
 
@@ -32,7 +32,7 @@ impl FabricConfig {
         let table = root.table("fabric")?;
         let kinds: Vec<(&str, &str)> = kinds.iter().map(|&name| (name, name)).collect();
         let kind = table.choice("kind", &kinds)?.to_owned();
-        let nodes = table.integer("nodes", 144, 2..=512)? as u16;
+        let nodes = table.integer("nodes", 144, 2..=u64::from(NODES_MAX))? as u16;
         let link = rate_gbps(&table, "link_gbps", "100")?.unwrap_or(DEFAULT_LINK);
         let mut config = FabricConfig {
             nodes,

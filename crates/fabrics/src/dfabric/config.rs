@@ -103,12 +103,12 @@ fn power_of_two(
 /// The default is longer on slower links: what is waited for takes longer.
 fn timeout(table: &Table<'_>, config: &FabricConfig) -> Result<Ps, InputError> {
     let slower = (100.0 / config.link.as_gbps_f64()).max(1.0);
-    let default = "1000, longer below 100 Gb/s";
+    let default = "200, longer below 100 Gb/s";
     let us = table.read("timeout_us", default, "0.001 to 1000000", |value| {
         let us = as_number(value).filter(|us| (0.001..=1e6).contains(us))?;
         Ps::from_ns_f64(us * 1e3)
     })?;
-    Ok(us.unwrap_or(Ps((1e9 * slower) as u64)))
+    Ok(us.unwrap_or(Ps((2e8 * slower) as u64)))
 }
 
 fn gbps(table: &Table<'_>, key: &str, default: &str) -> Result<Option<f64>, InputError> {

@@ -17,12 +17,12 @@ mod tests;
 
 use std::collections::BTreeMap;
 
-use ethermem_engine::FabricConfig;
 use ethermem_engine::engine::{Fabric, Handle, Sim, Violation};
 use ethermem_engine::metrics::{FabricStats, PacketCounts};
 use ethermem_engine::topology::{
     Frame, Layout, LinkUse, PortKind, Sharing, Transmitter, link_stats,
 };
+use ethermem_engine::{FabricConfig, NODES_MAX};
 use ethermem_units::{BitsPerSecond, Bytes, Ps};
 use ethermem_wire::dfabric::{ACKNOWLEDGEMENT_BYTES, Acknowledgement, SEGMENT_BYTES};
 use ethermem_workload::{Kind, LinkBlocks, Message, NodeIndex};
@@ -143,6 +143,7 @@ impl Fabric for Dfabric {
     type Event = Event;
     type Parameters = DfabricConfig;
     const EVENT_GAP_SHIFT: u32 = 7;
+    const NODES_MAX: u16 = NODES_MAX;
 
     fn build(config: &FabricConfig, seed: u64) -> Dfabric {
         let rules = config.of::<DfabricConfig>().clone();

@@ -7,11 +7,11 @@ mod config;
 #[cfg(test)]
 mod tests;
 
-use ethermem_engine::FabricConfig;
 use ethermem_engine::config::{LeafSpine, Topology};
 use ethermem_engine::engine::{Fabric, Handle, Sim, Violation};
 use ethermem_engine::metrics::FabricStats;
 use ethermem_engine::output::Timeline;
+use ethermem_engine::{FabricConfig, NODES_MAX};
 use ethermem_frames::{Event, PacketFabric, Stream};
 use ethermem_units::{Bytes, Ps};
 use ethermem_workload::{Kind, LinkBlocks, Message, NodeIndex};
@@ -50,6 +50,7 @@ impl Fabric for TorRack {
     type Event = Event;
     type Parameters = TorRackConfig;
     const EVENT_GAP_SHIFT: u32 = 7;
+    const NODES_MAX: u16 = NODES_MAX;
 
     fn build(config: &FabricConfig, seed: u64) -> TorRack {
         TorRack(Packets::build(&racked(config), seed))

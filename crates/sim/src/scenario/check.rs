@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use ethermem_engine::NODES_MAX;
+
 use super::Scenario;
 use crate::workload::program::{ProgramConfig, STEPS_MAX};
 use crate::workload::{LinkBlocks, Poisson, WorkloadConfig};
@@ -23,7 +25,7 @@ pub fn check_scenario(text: &str) {
         }
     };
     let (nodes, link) = (scenario.fabric.nodes, scenario.fabric.link);
-    assert!((2..=512).contains(&nodes), "{nodes} nodes");
+    assert!((2..=NODES_MAX).contains(&nodes), "{nodes} nodes");
     assert!(scenario.run.warmup_fraction + scenario.run.cooldown_fraction < 1.0);
     if let WorkloadConfig::Program(config) = &scenario.workload {
         check_program(config, nodes);

@@ -314,7 +314,7 @@ mod tests {
             (&format!("{base}[vary]\nfabric.nods = [3]"), "w.toml:3: fabric.nods: unknown key: "),
             (
                 &format!("{base}[vary]\nfabric.nodes = [2, 1]"),
-                "w.toml:3: fabric.nodes = 1: must be 2 to 512",
+                "w.toml:3: fabric.nodes = 1: must be 2 to 4096",
             ),
             (&format!("{base}[vary]\nfabric.nodes = []"), "w.toml:3: vary.fabric.nodes: an empty"),
             (&format!("{base}[vary]\nrun.seed = [1]"), "w.toml:3: vary.run.seed: must be "),

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use ethermem_sim::engine::Alone;
 use ethermem_sim::fabrics::dfabric::{Dfabric, DfabricConfig};
+use ethermem_sim::registry::FABRICS;
 use ethermem_sim::{FabricConfig, Kind, Message};
 use ethermem_units::{Bytes, Ps};
 use proptest::prelude::*;
@@ -99,5 +100,25 @@ proptest! {
         prop_assert!(least >= floor, "slowdown {} of {} B: at least {}", least, bytes, floor);
         // A message of one packet cannot be helped.
         prop_assert!(choice > 0 || floor == 1.0);
+    }
+}
+
+/// 64 racks of 16 nodes run on racks alone; other designs say in one line why they do not.
+#[test]
+fn a_thousand_nodes_run_on_racks_and_are_refused_elsewhere() {
+    let text = "[fabric]\nnodes = 1024\n[fabric.dfabric]\nracks = 64\n[fabric.tor_rack]\n\
+                racks = 64\n[workload]\nkind = \"program\"\n[workload.program]\n\
+                name = \"broadcast\"\nbytes = 4096\n";
+    let scenario = scenario(text);
+    for fabric in FABRICS {
+        let name = fabric.name;
+        if ["dfabric", "tor-rack"].contains(&name) {
+            let result = run_scenario(&scenario, name, None);
+            assert_eq!(result.messages_finished, 1_023, "{name}");
+        } else {
+            let refused = fabric.check(&scenario).expect_err("more than it was tried with");
+            let line = format!("fabric {name} has at most 512 nodes, not 1024");
+            assert_eq!(refused.to_string(), line);
+        }
     }
 }

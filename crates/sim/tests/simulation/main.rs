@@ -9,6 +9,7 @@ mod cxl;
 mod cxl_ethernet;
 mod determinism;
 mod dfabric;
+mod dfabric_figures;
 mod dfabric_published;
 mod edm_artifact;
 mod egress;

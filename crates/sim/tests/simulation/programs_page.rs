@@ -91,6 +91,26 @@ are four times as fast inside a rack.
 
 ";
 
+const SLOW: &str = "\
+## Three that are slow
+
+`programs_page` checks these numbers.
+
+- **`dfabric` in `key-value`.** Every request goes to the other rack and back, 6.75 us alone, and no
+  queue adds to it. Four stacks are 2.67 us of it; the rest is the way by TxQ, NICs, a memory device
+  and RxQ, twice ([budget](fabrics/dfabric.md#budget)). That is the paper's design. With a stack that
+  takes no time the program takes 579.67 us.
+- **`dfabric` in `shuffle`.** ECMP gives ports unequal numbers of subflows, and there is no
+  congestion control: ports drop 151 frames. A message of 16 KiB has one or two segments on a
+  subflow, so that no later segment shows a loss, and a timeout must pass. With ports of 100 MB
+  nothing is dropped, and the program takes 105.24 us. The timeout was 1 ms once; now it is that of
+  `tor-rack`.
+- **`phost` in rings.** Tokens and data share links, so that tokens arrive in pairs. The second of a
+  pair expires after 1.5 packets' time, and its packet waits for the timeout of 9.5 us: once in each
+  of the 480 messages. With `token_lifetime_packets = 2` none expires, and the ring takes 238.48 us.
+
+";
+
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
@@ -186,6 +206,7 @@ fn page(all: &[Vec<RunResult>]) -> Result<String, std::fmt::Error> {
     let links = format!("| links without latency |{}", links.collect::<String>());
     page.push_str("## Time to finish, in us\n\n");
     table(&mut page, Some(&links), all, finished_us)?;
+    page.push_str(SLOW);
     dropped(&mut page, all)?;
     page.push_str("## 99th percentile of a message's latency, in us\n\n");
     let latency = |ns: Option<f64>| ns.expect("messages") / 1e3;
@@ -194,6 +215,38 @@ fn page(all: &[Vec<RunResult>]) -> Result<String, std::fmt::Error> {
     table(&mut page, None, all, |result| latency(result.kinds.all.latency_ns_p50))?;
     page.pop();
     Ok(page)
+}
+
+/// A program on a fabric with one key changed: its time, and timeouts and dropped packets.
+fn with(program: &str, fabric: &str, key: &str) -> (f64, u64, u64) {
+    let path = root().join(format!("scenarios/program-{program}.toml"));
+    let text = std::fs::read_to_string(path).expect("a scenario of the repository");
+    let text = match text.split_once(key.lines().next().unwrap_or("no key")) {
+        Some((before, after)) => format!("{before}{key}{after}"),
+        None => format!("{text}{key}\n"),
+    };
+    let result = run_scenario(&crate::support::scenario(&text), fabric, None);
+    let packets = result.packets.expect("a fabric of packets");
+    (finished_us(&result), packets.timeouts, packets.dropped)
+}
+
+#[test]
+fn slow_programs_are_slow_for_the_reasons_that_the_page_gives() {
+    let near = |ours: f64, said: f64| assert!((ours - said).abs() < 0.006, "{ours}, said {said}");
+    let (us, timeouts, _) = with("key-value", "dfabric", "[fabric.packet]\nstack_ns = 0");
+    near(us, 579.67);
+    assert_eq!(timeouts, 0);
+    let (us, timeouts, dropped) =
+        with("shuffle", "dfabric", "[fabric.dfabric]\nport_bytes = 100000000");
+    near(us, 105.24);
+    assert_eq!((timeouts, dropped), (0, 0));
+    let (_, timeouts, dropped) = with("shuffle", "dfabric", "");
+    assert!(timeouts > 0 && dropped > 0);
+    assert_eq!(with("ring-allreduce", "phost", "").1, 480);
+    let (us, timeouts, _) =
+        with("ring-allreduce", "phost", "[fabric.phost]\ntoken_lifetime_packets = 2");
+    near(us, 238.48);
+    assert_eq!(timeouts, 0);
 }
 
 #[test]

@@ -5,16 +5,16 @@ use proptest::prelude::*;
 #[test]
 fn a_fraction_of_a_node_is_refused() {
     let refused = parse("[fabric]\nnodes = 9.0\n").map_err(|error| error.to_string());
-    assert_eq!(refused, Err("s.toml:2: fabric.nodes = 9.0: must be 2 to 512".to_owned()));
+    assert_eq!(refused, Err("s.toml:2: fabric.nodes = 9.0: must be 2 to 4096".to_owned()));
 }
 
 #[test]
 fn bad_values_are_refused_with_line_key_found_and_allowed() {
     let cases = [
-        ("[fabric]\nnodes = 1\n", "s.toml:2: fabric.nodes = 1: must be 2 to 512"),
-        ("[fabric]\nnodes = 513\n", "s.toml:2: fabric.nodes = 513: must be 2 to 512"),
-        ("[fabric]\nnodes = -1\n", "s.toml:2: fabric.nodes = -1: must be 2 to 512"),
-        ("[fabric]\nnodes = \"9\"\n", "s.toml:2: fabric.nodes = \"9\": must be 2 to 512"),
+        ("[fabric]\nnodes = 1\n", "s.toml:2: fabric.nodes = 1: must be 2 to 4096"),
+        ("[fabric]\nnodes = 4097\n", "s.toml:2: fabric.nodes = 4097: must be 2 to 4096"),
+        ("[fabric]\nnodes = -1\n", "s.toml:2: fabric.nodes = -1: must be 2 to 4096"),
+        ("[fabric]\nnodes = \"9\"\n", "s.toml:2: fabric.nodes = \"9\": must be 2 to 4096"),
         (
             "[fabric]\nlink_gbps = 30\n",
             "s.toml:2: fabric.link_gbps = 30: must be one of 10, 25, 40, 100, 200, 400",

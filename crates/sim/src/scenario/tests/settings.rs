@@ -43,9 +43,9 @@ fn a_setting_is_as_if_the_file_said_so() {
 #[test]
 fn errors_say_whether_the_file_or_a_setting_is_wrong() {
     let cases: [(&str, &[&str], &str); 9] = [
-        (TEXT, &["fabric.nodes=1"], "--set: fabric.nodes = 1: must be 2 to 512"),
-        (TEXT, &["run.seed=1", "fabric.nodes=1.5"], "--set: fabric.nodes = 1.5: must be 2 to 512"),
-        ("[fabric]\nnodes = 1\n", &["run.seed=1"], "s.toml:2: fabric.nodes = 1: must be 2 to 512"),
+        (TEXT, &["fabric.nodes=1"], "--set: fabric.nodes = 1: must be 2 to 4096"),
+        (TEXT, &["run.seed=1", "fabric.nodes=1.5"], "--set: fabric.nodes = 1.5: must be 2 to 4096"),
+        ("[fabric]\nnodes = 1\n", &["run.seed=1"], "s.toml:2: fabric.nodes = 1: must be 2 to 4096"),
         ("[fabric]\nnodes = ", &["run.seed=1"], "s.toml:2: not TOML: "),
         ("", &["run.seed=1"], "s.toml: empty: a scenario has at least one key"),
         (TEXT, &["fabric.nods=1"], "--set: fabric.nods: unknown key: must be one of kind, "),
