@@ -157,7 +157,8 @@ fn applications(page: &mut String) -> std::fmt::Result {
 }
 
 const APPLICATIONS_WHY: &str = "
-The signs come out where NICs are slower than the fabric; sizes do not.
+Pooling helps most programs where NICs are slower than the fabric, as published; by how much does
+not come out.
 
 - *The baseline decides.* Its one uplink carries what two NICs send, and 256 KiB a port overflow in
   incasts. With two uplinks the gain shrinks: the second table has the rest of it, which CXL within

@@ -1,6 +1,6 @@
 //! Where bytes are while compute nodes have caches, and that nothing of it is lost.
 
-use ethermem_pool::{Permissions, Segments};
+use ethermem_pool::{Address, Permissions, Reply, Segments};
 use ethermem_wire::RmwOperation;
 
 use super::*;
@@ -94,7 +94,7 @@ fn a_dirty_line_is_at_its_memory_node_once_it_is_flushed() {
         assert_eq!(world.at_node(plus(region, 10), 100), data);
         let counters = world.counters();
         assert_eq!((counters.write_misses, counters.read_misses, counters.evictions), (2, 2, 0));
-        world.sim.end(End::Closed).expect("nothing is left over");
+        Backend::end(&mut world.sim, End::Closed).expect("nothing is left over");
     }
 }
 
@@ -291,5 +291,5 @@ fn random_operations(url: &str, seed: u64) {
     let counters = world.counters();
     let used = [counters.read_hits, counters.read_misses, counters.write_hits];
     assert!(used.iter().all(|count| *count > 0), "{counters:?}");
-    world.sim.end(End::Closed).expect("nothing is left over");
+    Backend::end(&mut world.sim, End::Closed).expect("nothing is left over");
 }
