@@ -247,7 +247,7 @@ impl<F: Fabric> Live for LiveEngine<F> {
         while let Ok(Advance::Heard) = self.advance(Ps::MAX, &mut heard) {
             heard.clear();
             // Lines that were evicted are still under way; nothing is read any more.
-            while let Some(access) = self.engine.fabric.caches().and_then(|caches| caches.ask()) {
+            while let Some(access) = self.engine.fabric.caches().and_then(LineCaches::ask) {
                 debug_assert!(matches!(access, LineAccess::Write { .. }), "{access:?}");
             }
         }

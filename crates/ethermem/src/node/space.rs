@@ -9,6 +9,7 @@ use slab::Slab;
 
 const WORD_BYTES: u64 = 8;
 /// Bytes of a line of a compute node's cache.
+#[cfg(feature = "sim")]
 const LINE_BYTES: usize = 64;
 
 /// Accesses repeat on few regions, so the region found last is remembered per page. A page belongs
@@ -211,50 +212,6 @@ impl Node {
         Ok(&mut self.regions[index].bytes[start..start + bytes as usize])
     }
 
-    /// True if a process may write a range.
-    pub(crate) fn may_write(&self, process: ProcessId, address: Address, bytes: u64) -> bool {
-        self.permitted(process, address, bytes, Permissions::WRITE).is_ok()
-    }
-
-    /// True if a process may execute an atomic on a word.
-    pub(crate) fn may_modify(&self, process: ProcessId, address: Address) -> bool {
-        address.0.is_multiple_of(WORD_BYTES)
-            && self.permitted(process, address, WORD_BYTES, Permissions::READ_WRITE).is_ok()
-    }
-
-    /// True if this is a region of a process.
-    pub(crate) fn is_region(&self, process: ProcessId, segment: Segment) -> bool {
-        let index = self.places.get(&segment.address.offset());
-        let region = index.map(|&index| &self.regions[index]);
-        region.is_some_and(|region| {
-            region.owner == process && region.bytes.len() as u64 == segment.bytes
-        })
-    }
-
-    /// The line at an offset. Bytes that are of no region are zero.
-    pub(crate) fn line(&self, offset: u64) -> [u8; LINE_BYTES] {
-        let mut line = [0; LINE_BYTES];
-        if let Some((index, start)) = self.containing(Address::new(self.number, offset), 1) {
-            let rest = &self.regions[index].bytes[start as usize..];
-            let bytes = rest.len().min(LINE_BYTES);
-            line[..bytes].copy_from_slice(&rest[..bytes]);
-        }
-        line
-    }
-
-    /// Writes the bytes of a line that a mask names, bit by bit. Bytes of no region are dropped.
-    pub(crate) fn write_line(&mut self, offset: u64, mask: u64, data: &[u8; LINE_BYTES]) {
-        let Some((index, start)) = self.containing(Address::new(self.number, offset), 1) else {
-            return;
-        };
-        let rest = &mut self.regions[index].bytes[start as usize..];
-        for (at, (to, from)) in rest.iter_mut().zip(data).enumerate() {
-            if mask >> at & 1 == 1 {
-                *to = *from;
-            }
-        }
-    }
-
     /// True if an address is on this node.
     pub(crate) fn has(&self, address: Address) -> bool {
         address.memory() == self.number
@@ -320,6 +277,54 @@ impl Node {
         // An index that does not fit the entry is not found by it, and then searched in the tree.
         hint.set(index as u32);
         Some((index, start))
+    }
+}
+
+/// What caches of compute nodes need.
+#[cfg(feature = "sim")]
+impl Node {
+    /// True if a process may write a range.
+    pub(crate) fn may_write(&self, process: ProcessId, address: Address, bytes: u64) -> bool {
+        self.permitted(process, address, bytes, Permissions::WRITE).is_ok()
+    }
+
+    /// True if a process may execute an atomic on a word.
+    pub(crate) fn may_modify(&self, process: ProcessId, address: Address) -> bool {
+        address.0.is_multiple_of(WORD_BYTES)
+            && self.permitted(process, address, WORD_BYTES, Permissions::READ_WRITE).is_ok()
+    }
+
+    /// True if this is a region of a process.
+    pub(crate) fn is_region(&self, process: ProcessId, segment: Segment) -> bool {
+        let index = self.places.get(&segment.address.offset());
+        let region = index.map(|&index| &self.regions[index]);
+        region.is_some_and(|region| {
+            region.owner == process && region.bytes.len() as u64 == segment.bytes
+        })
+    }
+
+    /// The line at an offset. Bytes that are of no region are zero.
+    pub(crate) fn line(&self, offset: u64) -> [u8; LINE_BYTES] {
+        let mut line = [0; LINE_BYTES];
+        if let Some((index, start)) = self.containing(Address::new(self.number, offset), 1) {
+            let rest = &self.regions[index].bytes[start as usize..];
+            let bytes = rest.len().min(LINE_BYTES);
+            line[..bytes].copy_from_slice(&rest[..bytes]);
+        }
+        line
+    }
+
+    /// Writes the bytes of a line that a mask names, bit by bit. Bytes of no region are dropped.
+    pub(crate) fn write_line(&mut self, offset: u64, mask: u64, data: &[u8; LINE_BYTES]) {
+        let Some((index, start)) = self.containing(Address::new(self.number, offset), 1) else {
+            return;
+        };
+        let rest = &mut self.regions[index].bytes[start as usize..];
+        for (at, (to, from)) in rest.iter_mut().zip(data).enumerate() {
+            if mask >> at & 1 == 1 {
+                *to = *from;
+            }
+        }
     }
 }
 

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use ethermem_pool::{Asker, OpId, Outcome, Reply, Segment};
-use ethermem_sim::engine::{LineAccess, LineRange, Placed};
+use ethermem_sim::engine::{LineAccess, LineCaches, LineRange, Placed};
 use ethermem_sim::{Kind, Message};
 use ethermem_units::Bytes;
 use ethermem_wire::RMW_BYTES;
@@ -232,7 +232,7 @@ impl Sim {
 
     /// Does what memory nodes do with lines of their memory.
     pub(super) fn access_lines(&mut self) {
-        while let Some(access) = self.live.caches().and_then(|caches| caches.ask()) {
+        while let Some(access) = self.live.caches().and_then(LineCaches::ask) {
             match access {
                 LineAccess::Read { memory, address, access } => {
                     let node = &self.nodes[usize::from(memory - self.compute_nodes)];
