@@ -4,7 +4,7 @@
 //! A change of a key takes a few round trips, and changes of one key take turns. Fifty clients that
 //! set one key would wait for fifty turns. Their requests are concurrent, so they may take effect
 //! one right after the other, in the order in which they came, at the instant of the one write.
-//! Nothing comes between them, and nobody can see any of them but the last.
+//! Nothing comes between them, and no client can see any of them but the last.
 
 use std::cell::RefCell;
 use std::collections::HashMap;

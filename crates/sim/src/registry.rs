@@ -74,7 +74,8 @@ impl FabricEntry {
     /// Checks that the fabric can run a scenario, as far as it is known without its messages.
     ///
     /// # Errors
-    /// [`SourceError`] that names the topology on which it runs, its nodes, or the messages that it moves.
+    /// [`SourceError`] that names the topology on which it runs, its nodes, or the messages that it
+    /// moves.
     pub fn check(&self, scenario: &Scenario) -> Result<(), SourceError> {
         if scenario.fabric.topology != Topology::SingleSwitch && !self.leaf_spine {
             let name = self.name;

@@ -45,7 +45,7 @@ pub trait Fabric: Sized + Send + 'static {
     /// affects the speed of a run, but no result.
     const EVENT_GAP_SHIFT: u32 = 5;
 
-    /// Maximum number of nodes. EDM names a node in nine bits, and the others were tried up to that.
+    /// Maximum number of nodes. EDM names a node in nine bits; the others were tried up to that.
     const NODES_MAX: u16 = 512;
 
     /// Maximum data bytes of one message.

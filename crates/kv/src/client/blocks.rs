@@ -18,7 +18,7 @@ const BATCH_MAX: u64 = 32;
 const REGION_BYTES: [u64; 2] = [256 << 10, 64 << 20];
 
 /// How often a client asks again while another one adds a region. That one may be a future that
-/// nobody polls.
+/// is not polled.
 const TURNS_MAX: u32 = 64;
 
 /// The time in which a client adds a region to a shard. It ends with the future, too.

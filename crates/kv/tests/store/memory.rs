@@ -29,8 +29,8 @@ fn overwriting_and_deleting_takes_no_memory_in_the_end() {
     }
 }
 
-/// When a region is used up, all clients learn of it at once. Before, each of them added one, as long
-/// as all regions together: 50 clients with 1 MiB of values took 500 MiB, and then met `Full`.
+/// When a region is used up, all clients learn of it at once. Before, each of them added one, as
+/// long as all regions together: 50 clients with 1 MiB of values took 500 MiB, and met `Full`.
 #[test]
 fn clients_that_need_memory_at_once_share_what_one_of_them_adds() {
     for url in every_url() {

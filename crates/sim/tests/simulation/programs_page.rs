@@ -98,8 +98,8 @@ const SLOW: &str = "\
 
 - **`dfabric` in `key-value`.** Every request goes to the other rack and back, 6.75 us alone, and no
   queue adds to it. Four stacks are 2.67 us of it; the rest is the way by TxQ, NICs, a memory device
-  and RxQ, twice ([budget](fabrics/dfabric.md#budget)). That is the paper's design. With a stack that
-  takes no time the program takes 579.67 us.
+  and RxQ, twice ([budget](fabrics/dfabric.md#budget)). That is the paper's design. With a stack
+  that takes no time the program takes 579.67 us.
 - **`dfabric` in `shuffle`.** ECMP gives ports unequal numbers of subflows, and there is no
   congestion control: ports drop 151 frames. A message of 16 KiB has one or two segments on a
   subflow, so that no later segment shows a loss, and a timeout must pass. With ports of 100 MB

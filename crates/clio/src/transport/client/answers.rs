@@ -44,6 +44,19 @@ impl Client {
         }
     }
 
+    /// Learns from the time when an answered try was sent, if that is known, and whether it was the
+    /// last try.
+    fn learn_trip(&mut self, now: Ns, (sent, is_last): (Option<Ns>, bool)) {
+        let Some(sent) = sent else { return };
+        let time = now.saturating_sub(sent);
+        self.trips.took(time);
+        let least = self.looked.map_or(time, |looked| looked.saturating_sub(sent));
+        if !is_last {
+            self.congestion.was_late();
+        }
+        self.congestion.took_between(now, least.min(time), time);
+    }
+
     fn on_answer(&mut self, now: Ns, envelope: &Envelope, packet: &ResponsePacket<'_>) {
         if let Reply::Refused(ClioStatus::Corrupt, sequence) = packet.reply {
             return self.on_nack(now, sequence);
@@ -65,23 +78,14 @@ impl Client {
             self.counters.ignored += 1;
             return;
         }
-        if let Some(sent) = flight.sent_as(packet.attempt) {
-            let time = now.saturating_sub(sent);
-            self.trips.took(time);
-            let least = self.looked.map_or(time, |looked| looked.saturating_sub(sent));
-            if packet.attempt != flight.retries as u8 {
-                self.congestion.was_late();
-            }
-            self.congestion.took_between(now, least.min(time), time);
-        }
+        let (heard, opcode) = (flight.sent_there, flight.opcode);
+        let is_last = packet.attempt == flight.retries as u8;
+        let sent = flight.sent_as(packet.attempt);
+        self.learn_trip(now, (sent, is_last));
         if let Reply::Refused(status @ (ClioStatus::Busy | ClioStatus::Expired), why) = packet.reply
             && (status, why) != (ClioStatus::Busy, Busy::Ending as u64)
         {
-            let heard = flight.sent_there;
-            if status == ClioStatus::Expired
-                && packet.attempt == flight.retries as u8
-                && envelope.clock < heard
-            {
+            if status == ClioStatus::Expired && is_last && envelope.clock < heard {
                 self.clock_fell_back(now, envelope.clock);
                 if self.flights.get(request).is_none() {
                     return;
@@ -93,7 +97,7 @@ impl Client {
                 if working { self.works(now, request) } else { self.trips.retry_after(retries) };
             return self.flights.look_at(request, now.saturating_add(again));
         }
-        let right = packet.opcode == flight.opcode as u8;
+        let right = packet.opcode == opcode as u8;
         let operation = self.operations.get_mut(id).expect("a flight is of an operation");
         if !right || !operation.take(part, &packet.reply) {
             self.counters.ignored += 1;

@@ -416,7 +416,7 @@ fn parameters_of_every_key() -> AllParameters {
     cxl_ethernet.retry_after = Ps::from_ns(80_000);
     cxl_ethernet.give_up_after = Ps::from_ns(40_000_000);
     (cxl_ethernet.control.line.0, cxl_ethernet.control.initial.0) = (25_000, 25_000);
-    parameters.of_mut::<DfabricConfig>().timeout = Ps::from_ns(4_000_000);
+    parameters.of_mut::<DfabricConfig>().timeout = Ps::from_ns(800_000);
     parameters
 }
 

@@ -46,9 +46,10 @@ fn section(page: &mut String, statement: &Statement, counts: &[Option<Count>]) {
     let sets: String = ahead.settings.iter().map(|set| format!(" --set {set}")).collect();
     writeln!(
         page,
-        "\n## {id}\n\n{says} Number: `{number}`, compared with {compared}.\n\n```sh\nethermem sim \
-         scenarios/load-64b.toml --fabric {fabric}{sets} --set fabric.nodes=32 \\\n    --set \
-         workload.load={load} --set workload.read_fraction={read_fraction} --set {key}\n```\n",
+        "\n## {id}\n\n{says}\n\nNumber: `{number}`, compared with {compared}.\n\n```sh\n\
+         ethermem sim scenarios/load-64b.toml --fabric {fabric}{sets} \\\n    \
+         --set fabric.nodes=32 --set workload.load={load} \\\n    \
+         --set workload.read_fraction={read_fraction} --set {key}\n```\n",
         number = number.name,
         fabric = ahead.fabric,
         key = WORKLOADS[0].key,

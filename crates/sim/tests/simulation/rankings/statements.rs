@@ -53,7 +53,7 @@ pub(super) struct Statement {
     pub(super) holds: &'static [&'static str],
 }
 
-pub(super) const APPLICATIONS: &[&str] = &["hadoop", "spark", "sparksql", "graphlab", "memcached"];
+const APPLICATIONS: &[&str] = &["hadoop", "spark", "sparksql", "graphlab", "memcached"];
 
 const fn edm_first(
     id: &'static str,
