@@ -2,7 +2,7 @@
 //! of programs, and the rack's accounts.
 //!
 //! The part inside of programs is `preload/`, a library without a standard library that `build.rs`
-//! compiles. [`line`] and [`ledger`] and [`offer`] are the words that both share. See
+//! compiles. [`mod@line`] and [`ledger`] and [`offer`] are the words that both share. See
 //! `docs/internals/rack-sockets.md`.
 
 mod accounts;
