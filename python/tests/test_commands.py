@@ -207,6 +207,7 @@ SUCCEEDS = {
 # program's, too.
 REPORTS = {
     ("run", "--report"): [],
+    ("rack run", "--report"): ["--config", "rack.toml"],
     ("profile", "--report"): [],
     ("emulate", "--report"): ["--latency-us", "1", "--repeats", "1"],
 }
@@ -310,7 +311,9 @@ def test_a_file_may_have_any_name(command, inputs, name, flag):
 
 @pytest.mark.parametrize(("name", "flag"), REPORTS)
 def test_a_report_that_cannot_be_written_is_no_success(command, place, name, flag):
-    words = [command, name, *REPORTS[name, flag], flag]
+    rack = 'name = "tests"\n[[node]]\nname = "a"\naddress = "127.0.0.1"\nnics = ["lo"]\n'
+    (place / "rack.toml").write_text(rack)
+    words = [command, *name.split(), *REPORTS[name, flag], flag]
     code, said = ended([*words, "whole", "--", "true"], folder=place, timeout=60)
     assert code == 0, said
     code, said = ended([*words, "/dev/full", "--", "true"], folder=place, timeout=60)

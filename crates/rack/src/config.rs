@@ -1,6 +1,8 @@
 //! The rack's file: its name, its nodes, and how much memory its connections may use.
 
 use std::collections::BTreeSet;
+use std::fs::File;
+use std::io::Read as _;
 use std::net::Ipv4Addr;
 use std::path::Path;
 
@@ -13,6 +15,7 @@ use crate::offer::{NODES_MAX, RING_BYTES_MAX, RING_BYTES_MIN, is_ring, memory_by
 const RING_BYTES: u64 = 256 << 10;
 const POOL_BYTES: u64 = 1 << 30;
 const NAME_CHARS_MAX: usize = 32;
+const FILE_BYTES_MAX: u64 = 1 << 20;
 
 /// A rack.
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
@@ -59,7 +62,12 @@ impl Config {
     /// [`Error::File`], with what was found and what it must be.
     pub fn read(path: &Path) -> Result<Config, Error> {
         let failed = |what: String| Error::File { path: path.to_owned(), what };
-        let text = std::fs::read_to_string(path).map_err(|error| failed(error.to_string()))?;
+        let mut text = String::new();
+        let file = File::open(path).map_err(|error| failed(error.to_string()))?;
+        let read = file.take(FILE_BYTES_MAX + 1).read_to_string(&mut text);
+        if read.map_err(|error| failed(error.to_string()))? as u64 > FILE_BYTES_MAX {
+            return Err(failed(format!("more than {FILE_BYTES_MAX} B: must be a rack's file")));
+        }
         let interfaces = getifaddrs().map_err(|error| failed(format!("interfaces: {error}")))?;
         let here = interfaces.map(|interface| interface.interface_name).collect();
         Config::parse(&text, &here).map_err(failed)
@@ -141,6 +149,12 @@ mod tests {
     }
 
     const NODE: &str = "[[node]]\nname = \"a\"\naddress = \"127.0.0.1\"\n";
+
+    #[test]
+    fn a_file_without_an_end_is_refused() {
+        let error = Config::read(Path::new("/dev/zero")).unwrap_err().to_string();
+        assert!(error.contains("more than 1048576 B"), "{error}");
+    }
 
     #[test]
     fn a_rack_has_defaults() {
