@@ -153,3 +153,17 @@ pub(crate) fn run_scenario(
     let options = RunOptions { scenario_name, messages, ..RunOptions::of(fabric) };
     run(scenario, options).unwrap_or_else(|error| panic!("{}, {scenario:?}: {error}", fabric.name))
 }
+
+/// Compares a page of `docs` with what was measured; with `UPDATE_GOLDEN` in the environment,
+/// writes it before.
+pub(crate) fn hold_page(name: &str, page: &str) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs").join(name);
+    if std::env::var_os("UPDATE_GOLDEN").is_some() {
+        std::fs::write(&path, page).expect("docs is writable");
+    }
+    let known = std::fs::read_to_string(&path).expect("the page exists");
+    for (number, (known, now)) in known.lines().zip(page.lines()).enumerate() {
+        assert_eq!(known, now, "{name}, line {}", number + 1);
+    }
+    assert_eq!(known.len(), page.len(), "{name}");
+}

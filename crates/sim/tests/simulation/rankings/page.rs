@@ -1,11 +1,10 @@
 //! The page of all statements.
 
 use std::fmt::Write;
-use std::fs;
-use std::path::Path;
 
 use super::statements::{Behind, Statement};
 use super::{Count, WORKLOADS};
+use crate::support::hold_page;
 
 const HEAD: &str = "\
 # Which fabric is ahead
@@ -64,14 +63,10 @@ fn section(page: &mut String, statement: &Statement, counts: &[Option<Count>]) {
 }
 
 /// Compares the page, or writes it.
-pub(super) fn hold(path: &Path, table: &[(&Statement, Vec<Option<Count>>)], is_written: bool) {
+pub(super) fn hold(table: &[(&Statement, Vec<Option<Count>>)]) {
     let mut page = HEAD.to_owned();
     for (statement, counts) in table {
         section(&mut page, statement, counts);
     }
-    if is_written {
-        fs::write(path, page).expect("the page is written");
-    } else {
-        assert_eq!(fs::read_to_string(path).expect("the page"), page, "docs/rankings.md");
-    }
+    hold_page("rankings.md", &page);
 }
