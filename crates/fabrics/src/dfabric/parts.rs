@@ -19,12 +19,13 @@ use super::rack::{HOLDS_MAX, Member, SECTIONS, identity};
 /// Bulk reads of a DRAM cache at once.
 const FETCHES_MAX: u32 = 64;
 
-pub(super) fn pool(rules: &DfabricConfig, nodes: u16, devices: u16) -> MemoryPool {
+pub(super) fn pool(rules: &DfabricConfig, nodes: u16, devices: u16, nics: u16) -> MemoryPool {
+    let holds_max = HOLDS_MAX + u32::from(nics) * u32::from(rules.nic_entries);
     let config = PoolConfig {
         nodes_max: nodes + 1,
         class_bytes: vec![rules.buffer_bytes],
-        holds_max: HOLDS_MAX,
-        skbs_max: HOLDS_MAX,
+        holds_max,
+        skbs_max: holds_max,
         // A Region of a node has as many Sections as its memory; the SN has all devices.
         regions_max: u32::from(nodes) * (SECTIONS / 512) + u32::from(devices) * (SECTIONS / 512),
         sections_kept: 1,

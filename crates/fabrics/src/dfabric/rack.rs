@@ -24,10 +24,10 @@ use super::slab::Slab;
 use super::{Event, parts};
 use crate::cxl::{self, Cxl, Order, World};
 
-/// References to Buffers of a rack at once.
+/// References to Buffers of a rack at once, beside those that wait in the NICs' RX queues.
 pub(super) const HOLDS_MAX: u32 = 1 << 17;
 /// Buffers of the nodes' own at once. The node and the SN may hold each; the other references are
-/// for what NICs receive.
+/// for what NICs have received.
 const OWN_MAX: u32 = HOLDS_MAX / 4;
 /// Sections of a memory: 2 GiB.
 pub(super) const SECTIONS: u32 = 1_024;
@@ -296,7 +296,7 @@ impl Rack {
             transfers: Slab::new(),
             asks: Slab::new(),
             memories: (0..nodes + devices).map(memory).collect(),
-            pool: parts::pool(rules, nodes, devices),
+            pool: parts::pool(rules, nodes, devices, nics),
             switch: parts::switch(config, rules, (first, nodes, nics)),
             spread: parts::spread(config, rules, nodes, devices),
             tx: (0..queues).map(|_| tx()).collect(),

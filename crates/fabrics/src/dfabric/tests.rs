@@ -184,6 +184,20 @@ fn full_queues_make_descriptors_wait_and_drop_none() {
     assert_eq!(counts.retransmitted, 0, "{counts:?}");
 }
 
+/// Buffers that wait in the NICs' RX queues, however many, leave room for what the nodes send.
+#[test]
+fn the_longest_rx_queues_and_the_most_nodes_leave_buffers_for_packets() {
+    for keys in [
+        "nodes = 64\n[fabric.dfabric]\nnic_entries = 4096",
+        "nodes = 8\n[fabric.dfabric]\nextra_nics = 64\nnic_entries = 4096",
+        "nodes = 4096\n[fabric.dfabric]\nracks = 2",
+    ] {
+        let config = fabric(keys);
+        let nodes = config.nodes;
+        run(&config, messages(200, nodes, Ps(1_000_000), false));
+    }
+}
+
 /// A port between the racks with room for three frames drops most of an incast, and all of it
 /// arrives.
 #[test]
