@@ -26,7 +26,8 @@ fn main() {
     }
 }
 
-/// Medians of the kernel and of the rack, on two processors and on one.
+/// Medians of the kernel and of the rack, and of the ratios of each round with their range, on two
+/// processors and on one.
 fn compare() {
     println!("processors  what                kernel      rack     ratio");
     for processors in ["0,1", "0"] {
@@ -36,12 +37,16 @@ fn compare() {
                 kernel.push(round(processors, kind, false));
                 rack.push(round(processors, kind, true));
             }
+            let mut ratios: Vec<f64> = rack.iter().zip(&kernel).map(|(r, k)| r / k).collect();
+            ratios.sort_by(f64::total_cmp);
             let (kernel, rack) = (median(kernel), median(rack));
             let what = format!("{kind} ({unit})");
             println!(
-                "{:<11} {what:<16} {kernel:>9.3} {rack:>9.3} {:>9.3}",
+                "{:<11} {what:<16} {kernel:>9.3} {rack:>9.3} {:>9.3} ({:.3} to {:.3})",
                 processors.split(',').count(),
-                rack / kernel
+                ratios[ROUNDS / 2],
+                ratios[0],
+                ratios[ROUNDS - 1],
             );
         }
     }
