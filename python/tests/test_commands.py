@@ -150,6 +150,8 @@ def test_no_value_is_too_strange(command, tree, place, condition):
             code, said = ended(words, folder=place)
             if code == 0 and condition in NO_INPUT and is_input(argument):
                 return f"{words}: exit code 0, and there is no such input"
+            if code is None and condition == "endless" and is_input(argument):
+                return f"{words}: still reads after {RUNS_S} s"
             return wrong(words, code, said)
 
         return run

@@ -32,7 +32,7 @@ pub use keys::{KEYS, Key, OFFLOAD_KEYS, TENANT_KEYS};
 pub use observe::Observer;
 pub use settings::{
     DRAIN_MS_MAX, LogFormat, LogLevel, NodeFile, OffloadFile, PAGES, Settings, SettingsError,
-    TenantFile, parse_toml, ring_place,
+    TenantFile, parse_toml, read_settings, ring_place,
 };
 pub use status::{Status, TenantStatus};
 

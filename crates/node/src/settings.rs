@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::io::{self, ErrorKind, Read as _};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -20,6 +21,9 @@ use thiserror::Error;
 
 use crate::keys::KEYS;
 use crate::{NodeOptions, OffloadOptions, TenantOptions};
+
+const SETTINGS_BYTES_MAX: u64 = 1 << 20;
+const MODULE_BYTES_MAX: u64 = 64 << 20;
 
 /// Page sizes with their names.
 pub const PAGES: [(&str, PageSize); 4] = [
@@ -259,6 +263,26 @@ pub fn parse_toml<T: DeserializeOwned>(text: &str, path: &Path) -> Result<T, Set
     })
 }
 
+/// The text of a file of settings.
+///
+/// # Errors
+/// Errors of the system; [`ErrorKind::FileTooLarge`] for a file that is longer than settings are,
+/// as one without an end is.
+pub fn read_settings(path: &Path) -> io::Result<String> {
+    let bytes = read_at_most(path, SETTINGS_BYTES_MAX)?;
+    String::from_utf8(bytes).map_err(|_| io::Error::new(ErrorKind::InvalidData, "not UTF-8 text"))
+}
+
+fn read_at_most(path: &Path, bytes_max: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    fs::File::open(path)?.take(bytes_max + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > bytes_max {
+        let problem = format!("a longer file: must have at most {bytes_max} B");
+        return Err(io::Error::new(ErrorKind::FileTooLarge, problem));
+    }
+    Ok(bytes)
+}
+
 impl NodeFile {
     /// Reads a file. Paths in it are relative to its own folder.
     ///
@@ -266,7 +290,7 @@ impl NodeFile {
     /// [`SettingsError`].
     pub fn read(path: &Path) -> Result<NodeFile, SettingsError> {
         let failed = |error| SettingsError::File(path.to_owned(), error);
-        NodeFile::parse(&fs::read_to_string(path).map_err(failed)?, path)
+        NodeFile::parse(&read_settings(path).map_err(failed)?, path)
     }
 
     /// As [`NodeFile::read`], from text that was already read. Files that it names are not opened.
@@ -390,7 +414,7 @@ impl OffloadFile {
     ) -> Result<OffloadOptions, SettingsError> {
         let failed = |problem: String| SettingsError::Offload { name: name.to_owned(), problem };
         check_name(name).map_err(|error| failed(error.to_string()))?;
-        let read = fs::read(&self.file);
+        let read = read_at_most(&self.file, MODULE_BYTES_MAX);
         let module = read.map_err(|error| failed(format!("{}: {error}", self.file.display())))?;
         let number = |wanted: &String| {
             let found = tenants.iter().find(|tenant| tenant.name == *wanted);

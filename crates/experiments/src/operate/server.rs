@@ -8,7 +8,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use ethermem_kv::Index;
-use ethermem_node::{LogFormat, parse_toml};
+use ethermem_node::{LogFormat, parse_toml, read_settings};
 use ethermem_resp::{Options, PASSWORD_BYTES_MAX, Password, tls_config};
 use serde::{Deserialize, Deserializer};
 
@@ -64,7 +64,7 @@ impl ServerFile {
     pub fn read(path: &Path) -> Result<ServerFile, Error> {
         let failed = |error: String| Error::Request(format!("--config {error}"));
         let unread = |error| failed(format!("{}: {error}", path.display()));
-        let text = std::fs::read_to_string(path).map_err(unread)?;
+        let text = read_settings(path).map_err(unread)?;
         let mut file: ServerFile =
             parse_toml(&text, path).map_err(|error| failed(error.to_string()))?;
         let folder = path.parent().unwrap_or(Path::new(""));
