@@ -1,6 +1,6 @@
 //! Progress of an experiment: a bar on a terminal, few lines in a log.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use ethermem_experiments::{Expected, Face, Progress, Runner, threads_default};
@@ -41,9 +41,19 @@ impl Face for Terminal {
 /// Progress over all runs of a command. The bar is removed on drop, before further output.
 struct Bar {
     bar: ProgressBar,
-    /// Expected and finished runs, for lines in a log when there is no terminal.
-    runs: Option<(usize, AtomicUsize)>,
+    runs: Option<Runs>,
 }
+
+/// Runs for the lines of a log, where there is no terminal.
+struct Runs {
+    expected: usize,
+    ended: AtomicUsize,
+    /// Seconds from the start to the last line.
+    told_s: AtomicU64,
+}
+
+/// Seconds between two lines of a log in which no run ends.
+const SILENCE_S: u64 = 20;
 
 impl Bar {
     /// A bar up to `messages`, or a counter if their number is unknown.
@@ -61,7 +71,8 @@ impl Bar {
     fn of_runs(cost: u64, runs: usize) -> Bar {
         let bar = styled(ProgressBar::new(cost), "{msg} {wide_bar} {percent} %, {eta} left");
         bar.set_message(format!("0/{runs} runs"));
-        Bar { bar, runs: Some((runs, AtomicUsize::new(0))) }
+        let (ended, told_s) = (AtomicUsize::new(0), AtomicU64::new(0));
+        Bar { bar, runs: Some(Runs { expected: runs, ended, told_s }) }
     }
 
     /// Estimated remaining time in seconds, from the speed so far.
@@ -70,20 +81,30 @@ impl Bar {
         let all = self.bar.length().unwrap_or_default() as f64;
         self.bar.elapsed().as_secs_f64() * (all - done).max(0.0) / done.max(1.0)
     }
+
+    fn tell(&self, runs: &Runs, ended: usize) {
+        runs.told_s.store(self.bar.elapsed().as_secs(), Ordering::Relaxed);
+        say(format_args!("{ended} of {} runs, {:.0} s left", runs.expected, self.left_s()));
+    }
 }
 
 impl Progress for Bar {
     fn advance(&self, cost: u64) {
         self.bar.inc(cost);
+        let Some(runs) = self.runs.as_ref().filter(|_| self.bar.is_hidden()) else { return };
+        let told_s = runs.told_s.load(Ordering::Relaxed);
+        if self.bar.elapsed().as_secs() >= told_s + SILENCE_S {
+            self.tell(runs, runs.ended.load(Ordering::Relaxed));
+        }
     }
 
     fn run_ended(&self) {
-        let Some((runs, ended)) = &self.runs else { return };
-        let ended = ended.fetch_add(1, Ordering::Relaxed) + 1;
-        self.bar.set_message(format!("{ended}/{runs} runs"));
-        let tenth = |ended: usize| ended * 10 / runs;
+        let Some(runs) = &self.runs else { return };
+        let ended = runs.ended.fetch_add(1, Ordering::Relaxed) + 1;
+        self.bar.set_message(format!("{ended}/{} runs", runs.expected));
+        let tenth = |ended: usize| ended * 10 / runs.expected;
         if self.bar.is_hidden() && tenth(ended) > tenth(ended - 1) {
-            say(format_args!("{ended} of {runs} runs, {:.0} s left", self.left_s()));
+            self.tell(runs, ended);
         }
     }
 }

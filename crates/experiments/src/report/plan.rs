@@ -110,14 +110,20 @@ pub(crate) struct Size {
     microbenchmark_messages: u64,
     /// Number of messages of a run of one of [`APPLICATIONS`].
     application_messages: u64,
+    /// The same where a figure compares many forms of EDM, on the same messages.
+    form_messages: u64,
 }
 
 impl Size {
-    pub(crate) const FULL: Size =
-        Size { microbenchmark_messages: 300_000, application_messages: 4_000 };
+    /// Means of applications are known to 5 % then; forms of EDM are compared in seconds each.
+    pub(crate) const FULL: Size = Size {
+        microbenchmark_messages: 600_000,
+        application_messages: 100_000,
+        form_messages: 20_000,
+    };
     /// Enough to see that everything works, too little for tails.
     pub(crate) const QUICK: Size =
-        Size { microbenchmark_messages: 4_000, application_messages: 100 };
+        Size { microbenchmark_messages: 4_000, application_messages: 100, form_messages: 100 };
 }
 
 /// One run, as a person would request it.
@@ -157,9 +163,29 @@ impl Plan {
         Plan { size, seed, runs: Vec::new() }
     }
 
-    /// Requests a run of `published` on `contender` with more `settings`.
+    /// Requests a run of `published` on `contender`, as long as the numbers of tables are.
     pub(crate) fn add(
         &mut self,
+        published: Published,
+        contender: Contender,
+        settings: &[String],
+    ) -> Result<RunId, Error> {
+        self.add_of(self.size.application_messages, published, contender, settings)
+    }
+
+    /// Requests a run for a figure that compares many forms of EDM: an application's run is short.
+    pub(crate) fn add_form(
+        &mut self,
+        published: Published,
+        contender: Contender,
+        settings: &[String],
+    ) -> Result<RunId, Error> {
+        self.add_of(self.size.form_messages, published, contender, settings)
+    }
+
+    fn add_of(
+        &mut self,
+        application_messages: u64,
         published: Published,
         contender: Contender,
         settings: &[String],
@@ -167,7 +193,7 @@ impl Plan {
         let messages = if published == MICROBENCHMARK {
             self.size.microbenchmark_messages
         } else {
-            self.size.application_messages
+            application_messages
         };
         let mut set: Vec<String> = contender.settings.iter().map(|set| (*set).to_owned()).collect();
         set.extend_from_slice(settings);

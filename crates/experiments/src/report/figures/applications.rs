@@ -9,9 +9,13 @@ use crate::report::plan::{
     MICROBENCHMARK, Plan, Published, RunId, application_contenders,
 };
 
+/// How a run is requested: as long as a table's, or as a form of EDM.
+type Add = fn(&mut Plan, Published, Contender, &[String]) -> Result<RunId, Error>;
+
 /// Bars for each workload: the slowdowns of these contenders.
 fn bars(
     plan: &mut Plan,
+    add: Add,
     workloads: &'static [Published],
     contenders: Vec<Contender>,
     title: &'static str,
@@ -19,7 +23,7 @@ fn bars(
 ) -> Result<Draw, Error> {
     let mut rows: Vec<(Contender, Vec<RunId>)> = Vec::new();
     for contender in contenders {
-        let run = |workload: &Published| plan.add(*workload, contender, &[]);
+        let run = |workload: &Published| add(plan, *workload, contender, &[]);
         let runs: Result<Vec<RunId>, Error> = workloads.iter().map(run).collect();
         rows.push((contender, runs?));
     }
@@ -55,6 +59,7 @@ fn bars(
 pub(super) fn contenders_compared(plan: &mut Plan) -> Result<Draw, Error> {
     bars(
         plan,
+        Plan::add,
         &APPLICATIONS,
         application_contenders(),
         "Slowdown by application",
@@ -69,6 +74,7 @@ const LIGHT_AND_HEAVY: [Published; 3] = [MICROBENCHMARK, APPLICATIONS[0], APPLIC
 pub(super) fn policies(plan: &mut Plan) -> Result<Draw, Error> {
     bars(
         plan,
+        Plan::add_form,
         &LIGHT_AND_HEAVY,
         vec![EDM, EDM_AS_PUBLISHED, EDM_FCFS, EDM_AUTO],
         "Who is granted first",
@@ -82,6 +88,7 @@ pub(super) fn policies(plan: &mut Plan) -> Result<Draw, Error> {
 pub(super) fn orders(plan: &mut Plan) -> Result<Draw, Error> {
     bars(
         plan,
+        Plan::add_form,
         &APPLICATIONS,
         vec![EDM, EDM_RELAXED],
         "What the order of a pair costs",

@@ -23,7 +23,7 @@ fn row(
 ) -> Result<Row, Error> {
     let run = |value: &u64| {
         let settings = [format!("workload.load={load}"), format!("{key}={value}")];
-        Ok((*value, plan.add(published, EDM, &settings)?))
+        Ok((*value, plan.add_form(published, EDM, &settings)?))
     };
     let runs = values.iter().map(run).collect::<Result<_, Error>>()?;
     Ok(Row { name: format!("{}, load {load}", published.name), runs })
