@@ -20,7 +20,7 @@ use super::rack::{HOLDS_MAX, Member, SECTIONS, identity};
 const FETCHES_MAX: u32 = 64;
 
 pub(super) fn pool(rules: &DfabricConfig, nodes: u16, devices: u16, nics: u16) -> MemoryPool {
-    let holds_max = HOLDS_MAX + u32::from(nics) * u32::from(rules.nic_entries);
+    let holds_max = HOLDS_MAX + u32::from(nics) * rules.nic_entries;
     let config = PoolConfig {
         nodes_max: nodes + 1,
         class_bytes: vec![rules.buffer_bytes],
