@@ -172,6 +172,8 @@ bench-floors: ## Measure what this machine's network costs, and peers of the mem
 .PHONY: bench-kv
 bench-kv: build ## Measure the key-value server beside redis-server
 	$(PYTHON) scripts/bench_kv.py --command $(TARGET)/release/ethermem
+	$(PYTHON) scripts/bench_kv.py --command $(TARGET)/release/ethermem --pool node
+	$(PYTHON) scripts/bench_kv.py --command $(TARGET)/release/ethermem --pool node --index node
 
 .PHONY: bench-cache
 bench-cache: build ## Measure the cache of a pool beside a memory node without it

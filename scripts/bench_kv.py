@@ -3,7 +3,7 @@
 
     python3 scripts/bench_kv.py [--command target/release/ethermem] [--rounds 7] [--requests 500000]
 
-Both servers run all the while; each round measures both, in alternating order. Besides requests
+With `--pool node` the keys are in the memory of an `ethermem node` that it starts. Both servers run all the while; each round measures both, in alternating order. Besides requests
 per second, the table shows the processor time of a server per million requests: on a shared
 machine, that is the repeatable number.
 """
@@ -78,11 +78,18 @@ def summary(values):
 def run(options):
     """Measure both alternately, and return the results."""
     ours, theirs = free_port(), free_port()
-    kv = [options.command, "kv", "--pool", options.pool, "--index", options.index]
+    pool, node = options.pool, None
+    if pool == "node":
+        address = f"127.0.0.1:{free_port()}"
+        pool, node = f"udp://{address}", [options.command, "node", "--memory", "1GiB"]
+        node += ["--listen", address, "--insecure"]
+    kv = [options.command, "kv", "--pool", pool, "--index", options.index]
     kv += ["--listen", f"127.0.0.1:{ours}"]
     real = ["redis-server", "--port", str(theirs), "--save", "", "--appendonly", "no"]
     measured = {test: {"ethermem": [], "redis": []} for test in TESTS}
     with ExitStack() as stack:
+        if node:
+            stack.enter_context(started(node, "serving|listening|ready"))
         servers = {
             "ethermem": (ours, stack.enter_context(started(kv, "ready for clients"))),
             "redis": (theirs, stack.enter_context(started(real, "eady to accept"))),
@@ -140,7 +147,7 @@ def main():
     """Read the arguments, measure, print."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--command", default="target/release/ethermem")
-    parser.add_argument("--pool", default="local:")
+    parser.add_argument("--pool", default="local:", help="a URL, or `node`")
     parser.add_argument("--index", default="client", choices=["client", "node"])
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--requests", type=int, default=500_000)

@@ -10,6 +10,11 @@ use crate::record::word;
 
 const REQUEST_WORDS: usize = 5;
 const ANSWER_WORDS: usize = 3;
+const PART_HEADER_BYTES: usize = 4;
+
+/// Requests in one message have at most so many bytes. Their answers have as many, and one more
+/// answer. A page of an answer is a datagram, so more would save little.
+pub(crate) const MANY_BYTES_MAX: usize = 8 << 10;
 
 /// Operation at the memory node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,10 +44,12 @@ pub(crate) enum What {
     Scan = 9,
     /// As [`What::Scan`], and deletes the keys.
     Clear = 10,
+    /// Executes requests of the same shard, which follow as [`parts`], one after the other.
+    Many = 11,
 }
 
 impl What {
-    const ALL: [What; 11] = [
+    const ALL: [What; 12] = [
         What::Get,
         What::Put,
         What::Link,
@@ -54,6 +61,7 @@ impl What {
         What::Move,
         What::Scan,
         What::Clear,
+        What::Many,
     ];
 }
 
@@ -134,8 +142,13 @@ impl<'b> Request<'b> {
 
     /// Encodes the request, replacing the content of `to`.
     pub(crate) fn encode(&self, to: &mut Vec<u8>) {
-        let what = (self.key.len() as u64) << 32 | self.what as u64;
         to.clear();
+        self.append(to);
+    }
+
+    /// Encodes the request behind the content of `to`.
+    pub(crate) fn append(&self, to: &mut Vec<u8>) {
+        let what = (self.key.len() as u64) << 32 | self.what as u64;
         for word in [what, self.shard.0, self.hash, self.operand, self.tag] {
             to.extend_from_slice(&word.to_le_bytes());
         }
@@ -219,6 +232,26 @@ impl<'b> Answer<'b> {
     }
 }
 
+/// Appends a part: its length, then what `encode` appends.
+pub(crate) fn append_part(to: &mut Vec<u8>, encode: impl FnOnce(&mut Vec<u8>)) {
+    let at = to.len();
+    to.extend_from_slice(&[0; PART_HEADER_BYTES]);
+    encode(to);
+    let length = (to.len() - at - PART_HEADER_BYTES) as u32;
+    to[at..at + PART_HEADER_BYTES].copy_from_slice(&length.to_le_bytes());
+}
+
+/// The parts of a [`What::Many`], or of its answer: each a length of 4 B, and as many bytes. A part
+/// that is cut short ends them.
+pub(crate) fn parts(mut bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
+    std::iter::from_fn(move || {
+        let (length, rest) = bytes.split_first_chunk::<PART_HEADER_BYTES>()?;
+        let (part, rest) = rest.split_at_checked(u32::from_le_bytes(*length) as usize)?;
+        bytes = rest;
+        Some(part)
+    })
+}
+
 /// Links, as `Take` and `Give` carry them.
 pub(crate) fn links(bytes: &[u8]) -> impl Iterator<Item = Link> {
     bytes.chunks_exact(8).filter_map(|octets| {
@@ -262,6 +295,8 @@ mod tests {
         #[test]
         fn any_bytes_are_read_or_refused(bytes in proptest::collection::vec(any::<u8>(), 0..99)) {
             let _ = (Request::decode(&bytes), Answer::decode(&bytes));
+            let longest: usize = parts(&bytes).map(|part| part.len() + PART_HEADER_BYTES).sum();
+            assert!(longest <= bytes.len());
         }
     }
 }

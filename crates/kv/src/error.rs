@@ -62,6 +62,14 @@ impl Error {
         Error::Uncertain(ethermem::Error::Offload { name, problem })
     }
 
+    /// This error for an operation of the same message that changes nothing.
+    pub(crate) fn of_a_read(&self) -> Error {
+        match self {
+            Error::Uncertain(error) => Error::Pool(error.clone()),
+            other => other.clone(),
+        }
+    }
+
     /// This error for an operation that had done a part before.
     pub(crate) fn after_a_part(self) -> Error {
         match self {
@@ -70,6 +78,7 @@ impl Error {
             other => other,
         }
     }
+
     /// True if the same operation may succeed when it is retried.
     #[must_use]
     pub const fn is_retryable(&self) -> bool {

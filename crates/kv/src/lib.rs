@@ -37,7 +37,7 @@ mod record;
 mod store;
 
 pub use call::{Version, When};
-pub use client::{Client, Entry, Value, Written};
+pub use client::{Client, Entry, Operation, Outcome, Value, Written};
 /// The operation of the index, with its name, for a memory node that serves other programs' pools.
 #[must_use]
 pub fn at_node() -> (&'static str, std::sync::Arc<dyn ethermem::Offload>) {

@@ -85,6 +85,9 @@ pub(crate) struct State {
     /// Locks for changes of a key, chosen by the key's hash. On a simulated fabric they are unused,
     /// and the store resolves conflicts as it does between servers.
     writers: Vec<Mutex<()>>,
+    /// True if requests of a pipeline go to the memory node by one message. With a cache they do
+    /// not: what the node changes by itself empties it.
+    pub(crate) goes_together: bool,
     /// Plain `SET`s that wait for one of these locks.
     pub(crate) together: Together<Result<(), Failure>>,
     hasher: RandomState,
@@ -96,6 +99,7 @@ impl State {
         let is_virtual = pool.url().starts_with("sim:");
         let overlaps = !pool.url().starts_with("local:");
         let writers = if overlaps && !is_virtual { WRITERS } else { 0 };
+        let goes_together = writers > 0 && !pool.url().contains("cache_bytes=");
         State {
             pool,
             index,
@@ -120,6 +124,7 @@ impl State {
             keys_may_end: Cell::new(false),
             turns: RwLock::new(()),
             writers: (0..writers).map(|_| Mutex::new(())).collect(),
+            goes_together,
             together: Together::default(),
             hasher: RandomState::new(),
             latencies_ps: RefCell::default(),
@@ -175,8 +180,7 @@ impl State {
     }
 
     pub(crate) fn end(&self, client: &Client, command: &'static Command, began: Option<Ps>) {
-        add(&self.commands, 1);
-        add(&self.by_command[command.place()], 1);
+        self.count(command, 1);
         let Some(began) = began else { return };
         let took = client.thread().now() - began;
         let mut latencies = self.latencies_ps.borrow_mut();
@@ -184,6 +188,12 @@ impl State {
             Histogram::new_with_bounds(1, LATENCY_PS_MAX, 3).expect("bounds that a histogram takes")
         });
         histogram.saturating_record(took.0);
+    }
+
+    /// Counts a command that was executed so many times.
+    pub(crate) fn count(&self, command: &'static Command, times: u64) {
+        add(&self.commands, times);
+        add(&self.by_command[command.place()], times);
     }
 
     /// Copies the published counters to `to`.

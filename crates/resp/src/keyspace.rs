@@ -153,7 +153,8 @@ impl Keyspace<'_> {
     }
 }
 
-fn is_over(ends_ms: u64, now_ms: u64) -> bool {
+/// True if a key with this expiry is absent by now.
+pub(crate) fn is_over(ends_ms: u64, now_ms: u64) -> bool {
     ends_ms != 0 && ends_ms <= now_ms
 }
 

@@ -76,6 +76,15 @@ pub(crate) struct Requests {
     words: Vec<Range<usize>>,
     /// True if the words are a request that was returned.
     is_ready: bool,
+    /// True if that request is to be returned again.
+    is_put_back: bool,
+    /// The error that ended the client's requests.
+    broken: Option<ProtocolError>,
+    /// Requests that [`Requests::gather`] took: their words, and the number of words of each.
+    gathered: Vec<Range<usize>>,
+    gathered_counts: Vec<usize>,
+    /// Number of them that were executed.
+    gathered_done: usize,
     /// True if the client must authenticate first; its limits are lower.
     pub(crate) is_of_stranger: bool,
 }
@@ -109,8 +118,23 @@ impl Requests {
     /// The words of the next request, once it is complete.
     ///
     /// # Errors
-    /// [`ProtocolError`]; the client cannot be understood after it.
+    /// [`ProtocolError`]; the client cannot be understood after it, and it stays.
     pub(crate) fn next(&mut self) -> Result<Option<Words<'_>>, ProtocolError> {
+        if !std::mem::take(&mut self.is_put_back) {
+            if let Some(error) = &self.broken {
+                return Err(error.clone());
+            }
+            let parsed = self.parse();
+            self.broken = parsed.as_ref().err().cloned();
+            if !parsed? {
+                return Ok(None);
+            }
+        }
+        Ok(Some(Words { buffer: &self.buffer, words: &self.words }))
+    }
+
+    /// Parses the next request; returns whether it is complete.
+    fn parse(&mut self) -> Result<bool, ProtocolError> {
         if self.is_ready {
             self.is_ready = false;
             self.start = self.at;
@@ -119,22 +143,22 @@ impl Requests {
         loop {
             if !self.is_open {
                 match self.come().get(self.at) {
-                    None => return Ok(None),
+                    None => return Ok(false),
                     Some(b'*') => {
                         if !self.array()? {
-                            return Ok(None);
+                            return Ok(false);
                         }
                     }
                     Some(_) => {
                         if !self.line()? {
-                            return Ok(None);
+                            return Ok(false);
                         }
                     }
                 }
             }
             while self.is_open && self.words_left > 0 {
                 if !self.word()? {
-                    return Ok(None);
+                    return Ok(false);
                 }
             }
             self.is_open = false;
@@ -145,7 +169,44 @@ impl Requests {
             self.start = self.at;
         }
         self.is_ready = true;
-        Ok(Some(Words { buffer: &self.buffer, words: &self.words }))
+        Ok(true)
+    }
+
+    /// Gathers the request that [`Requests::next`] has returned and those behind it, up to `most`,
+    /// while they fit. The first that does not fit is returned by [`Requests::next`], and so is a
+    /// protocol error. Returns the number gathered.
+    pub(crate) fn gather(&mut self, most: usize, fits: impl Fn(Words<'_>) -> bool) -> usize {
+        self.gathered.clear();
+        self.gathered_counts.clear();
+        self.gathered_done = 0;
+        loop {
+            if !fits(Words { buffer: &self.buffer, words: &self.words }) {
+                self.is_put_back = true;
+                break;
+            }
+            self.gathered.extend_from_slice(&self.words);
+            self.gathered_counts.push(self.words.len());
+            if self.gathered_counts.len() == most || !matches!(self.next(), Ok(Some(_))) {
+                break;
+            }
+        }
+        self.gathered_counts.len()
+    }
+
+    /// The gathered requests that were not executed, in order. No bytes may be received until they
+    /// are.
+    pub(crate) fn gathered(&self) -> impl Iterator<Item = Words<'_>> {
+        let mut at = 0;
+        let all = self.gathered_counts.iter().map(move |&count| {
+            at += count;
+            Words { buffer: &self.buffer, words: &self.gathered[at - count..at] }
+        });
+        all.skip(self.gathered_done)
+    }
+
+    /// Records that so many of the gathered requests were executed.
+    pub(crate) fn executed(&mut self, count: usize) {
+        self.gathered_done += count;
     }
 
     /// Parses `*N`; returns whether the line is complete.
@@ -247,7 +308,7 @@ impl Requests {
 
     /// Discards what was parsed.
     fn compact(&mut self) {
-        if self.is_ready {
+        if self.is_ready && !self.is_put_back {
             self.is_ready = false;
             self.words.clear();
             self.start = self.at;
@@ -387,225 +448,4 @@ impl<'b> Words<'b> {
 }
 
 #[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-
-    use super::*;
-
-    /// All requests of bytes that arrive in parts of these lengths.
-    fn read(bytes: &[u8], parts: &[usize]) -> Result<Vec<Vec<Vec<u8>>>, ProtocolError> {
-        let mut requests = Requests::default();
-        let (mut all, mut rest) = (Vec::new(), bytes);
-        let mut lengths = parts.iter().copied().cycle();
-        while !rest.is_empty() {
-            let room = requests.room();
-            let most = lengths.next().unwrap_or(1 << 20);
-            let length = most.clamp(1, rest.len()).min(room.len());
-            room[..length].copy_from_slice(&rest[..length]);
-            requests.fill(length);
-            rest = &rest[length..];
-            while let Some(words) = requests.next()? {
-                all.push(words.from(0).map(<[u8]>::to_vec).collect());
-            }
-        }
-        Ok(all)
-    }
-
-    fn text(requests: &[Vec<Vec<u8>>]) -> Vec<Vec<String>> {
-        let text = |word: &Vec<u8>| String::from_utf8_lossy(word).into_owned();
-        requests.iter().map(|words| words.iter().map(text).collect()).collect()
-    }
-
-    #[test]
-    fn arrays_and_lines_are_requests() {
-        let bytes =
-            b"*2\r\n$3\r\nGET\r\n$1\r\nk\r\nPING\r\n\r\n*0\r\n*-1\r\n*1\r\n$0\r\n\r\n  SET  a b\n";
-        let expected = vec![vec!["GET", "k"], vec!["PING"], vec![""], vec!["SET", "a", "b"]];
-        for parts in [&[1][..], &[3, 1], &[1000]] {
-            assert_eq!(text(&read(bytes, parts).unwrap()), expected, "{parts:?}");
-        }
-    }
-
-    #[test]
-    fn a_line_may_be_quoted() {
-        let line = b"SET \"a b\\n\\x41\\q\" 'it\\'s' plain\r\n";
-        let words = text(&read(line, &[1000]).unwrap());
-        assert_eq!(words, [["SET", "a b\nAq", "it's", "plain"]]);
-        for line in ["\"a", "'a", "\"a\"b"] {
-            let read = read(format!("{line}\n").as_bytes(), &[1000]);
-            assert_eq!(read, Err(ProtocolError::Quotes), "{line}");
-        }
-    }
-
-    #[test]
-    fn what_is_too_much_is_refused_before_it_comes() {
-        let refused = |bytes: &[u8]| read(bytes, &[1 << 20]).unwrap_err().to_string();
-        assert_eq!(refused(b"*1\r\n$1073741824\r\n"), "invalid bulk length");
-        assert_eq!(refused(b"*1\r\n$-1\r\n"), "invalid bulk length");
-        assert_eq!(refused(b"*1048577\r\n"), "invalid multibulk length");
-        assert_eq!(refused(b"*x\r\n"), "invalid multibulk length");
-        assert_eq!(refused(b"*1\r\n:1\r\n"), "expected '$', got ':'");
-        assert_eq!(refused(&[b'a'; 70_000]), "too big inline request");
-        assert_eq!(
-            refused(&[&b"*1\r\n$"[..], &[b'1'; 70_000]].concat()),
-            "too big bulk count string"
-        );
-        assert_eq!(refused(&[&b"*"[..], &[b'1'; 70_000]].concat()), "too big mbulk count string");
-    }
-
-    /// Number of requests in these bytes, optionally for an unauthenticated client.
-    fn read_as(bytes: &[u8], is_of_stranger: bool) -> Result<usize, ProtocolError> {
-        let mut requests = Requests { is_of_stranger, ..Requests::default() };
-        let mut rest = bytes;
-        let mut count = 0;
-        while !rest.is_empty() {
-            let room = requests.room();
-            let length = rest.len().min(room.len());
-            room[..length].copy_from_slice(&rest[..length]);
-            requests.fill(length);
-            rest = &rest[length..];
-            while requests.next()?.is_some() {
-                count += 1;
-            }
-        }
-        Ok(count)
-    }
-
-    #[test]
-    fn what_is_as_much_as_may_be_is_waited_for() {
-        let (most, longest) = (REQUEST_WORDS_MAX, VALUE_BYTES_MAX);
-        let line = "a".repeat(LINE_BYTES_MAX);
-        for (bytes, stranger, expected) in [
-            (format!("*{most}\r\n"), false, Ok(0)),
-            (format!("*{}\r\n", most + 1), false, Err(ProtocolError::Count)),
-            (format!("*1\r\n${longest}\r\n"), false, Ok(0)),
-            (format!("*1\r\n${}\r\n", longest + 1), false, Err(ProtocolError::Length)),
-            ("*10\r\n".to_owned(), true, Ok(0)),
-            ("*11\r\n".to_owned(), true, Err(ProtocolError::StrangerCount)),
-            ("*11\r\n".to_owned(), false, Ok(0)),
-            ("*1\r\n$16384\r\n".to_owned(), true, Ok(0)),
-            ("*1\r\n$16385\r\n".to_owned(), true, Err(ProtocolError::StrangerLength)),
-            ("*1\r\n$16385\r\n".to_owned(), false, Ok(0)),
-            (line.clone(), false, Ok(0)),
-            (format!("{line}a"), false, Err(ProtocolError::LongLine)),
-            (format!("{line}\n"), false, Ok(1)),
-            (format!("PING\n{line}a\n"), false, Err(ProtocolError::LongLine)),
-            ("*01\r\n$4\r\nPING\r\n".to_owned(), false, Err(ProtocolError::Count)),
-            ("*1\r\n$04\r\nPING\r\n".to_owned(), false, Err(ProtocolError::Length)),
-        ] {
-            assert_eq!(read_as(bytes.as_bytes(), stranger), expected, "{bytes:.40}, {stranger}");
-        }
-    }
-
-    /// Parsed bytes hold no memory, and announced bytes get none before they arrive.
-    #[test]
-    fn memory_goes_with_what_it_was_for() {
-        let mut requests = Requests::default();
-        let give = |requests: &mut Requests, bytes: &[u8]| {
-            let mut rest = bytes;
-            while !rest.is_empty() {
-                let room = requests.room();
-                let length = rest.len().min(room.len());
-                room[..length].copy_from_slice(&rest[..length]);
-                requests.fill(length);
-                rest = &rest[length..];
-                while requests.next().expect("they are good").is_some() {}
-            }
-        };
-        for _ in 0..100 {
-            give(&mut requests, &b"*1\r\n$10\r\n0123456789\r\n".repeat(1000));
-        }
-        assert!(requests.buffer.len() <= 4 * READ_BYTES, "{}", requests.buffer.len());
-        // Half of a long word has arrived: the space doubles, but does not become the announced
-        // length.
-        give(&mut requests, format!("*1\r\n${}\r\n", 32 << 20).as_bytes());
-        assert!(requests.room().len() < 1 << 20);
-        give(&mut requests, &vec![b'x'; 2 << 20]);
-        assert!((1 << 20..8 << 20).contains(&requests.room().len()));
-        give(&mut requests, &vec![b'x'; 30 << 20]);
-        // The word ends, and the beginning of another request stays.
-        give(&mut requests, b"\r\n*1\r\n$4\r\nPI");
-        requests.room();
-        assert_eq!(requests.come(), b"*1\r\n$4\r\nPI");
-        give(&mut requests, b"NG\r\n");
-        requests.room();
-        assert!(requests.buffer.len() <= 4 * READ_BYTES, "{}", requests.buffer.len());
-        // A request of many words.
-        let many = [&b"*200000\r\n"[..], &b"$1\r\nx\r\n".repeat(200_000)].concat();
-        give(&mut requests, &many);
-        requests.room();
-        assert!(requests.words.capacity() <= KEPT_BYTES / size_of::<Range<usize>>());
-    }
-
-    #[test]
-    fn the_words_of_a_request_are_limited_together() {
-        let word = vec![b'x'; VALUE_BYTES_MAX];
-        let mut bytes = b"*3\r\n".to_vec();
-        for _ in 0..2 {
-            bytes.extend_from_slice(format!("${VALUE_BYTES_MAX}\r\n").as_bytes());
-            bytes.extend_from_slice(&word);
-            bytes.extend_from_slice(b"\r\n");
-        }
-        let left = REQUEST_BYTES_MAX - bytes.len();
-        for (more, refused) in [(left - 10, false), (left, true)] {
-            let mut requests = Requests::default();
-            let bytes = [&bytes[..], format!("${more}\r\n").as_bytes()].concat();
-            requests.room();
-            requests.buffer.resize(bytes.len(), 0);
-            requests.buffer.copy_from_slice(&bytes);
-            requests.fill(bytes.len());
-            let read = requests.next().map(|words| words.map(|words| words.count()));
-            assert_eq!(read, if refused { Err(ProtocolError::LongRequest) } else { Ok(None) });
-        }
-    }
-
-    /// Reference for `short_number`.
-    fn long_number(line: &[u8]) -> Option<(i64, usize)> {
-        let end = line.iter().position(|byte| *byte == b'\r')?;
-        (end + 1 < line.len()).then_some(())?;
-        Some((crate::number::integer(&line[..end])?, end + 2))
-    }
-
-    proptest! {
-        #[test]
-        fn a_short_number_is_what_the_long_way_gives(
-            digits in "-?[0-9]{0,11}",
-            behind in "(\r\n[^\r]{0,3}|\r|[0-9:\r\n]{0,3})",
-        ) {
-            let line = format!("{digits}{behind}");
-            let (short, long) = (short_number(line.as_bytes()), long_number(line.as_bytes()));
-            prop_assert!(short.is_none() || short == long, "{line:?}: {short:?}, {long:?}");
-            let is_short = matches!(long, Some((0..1_000_000_000, _)));
-            prop_assert!(short.is_some() || !is_short, "{line:?}: {long:?}");
-        }
-
-        #[test]
-        fn requests_read_back_in_any_parts(
-            requests in proptest::collection::vec(
-                proptest::collection::vec(proptest::collection::vec(any::<u8>(), 0..40), 1..5),
-                1..5,
-            ),
-            parts in proptest::collection::vec(1..30_usize, 1..5),
-        ) {
-            let mut bytes = Vec::new();
-            for words in &requests {
-                bytes.extend_from_slice(format!("*{}\r\n", words.len()).as_bytes());
-                for word in words {
-                    bytes.extend_from_slice(format!("${}\r\n", word.len()).as_bytes());
-                    bytes.extend_from_slice(word);
-                    bytes.extend_from_slice(b"\r\n");
-                }
-            }
-            prop_assert_eq!(read(&bytes, &parts).unwrap(), requests);
-        }
-
-        #[test]
-        fn the_parts_make_no_difference(
-            bytes in proptest::collection::vec(
-                proptest::sample::select(b"*$\r\n0123-aG\"'\\x ".to_vec()), 0..60),
-            parts in proptest::collection::vec(1..9_usize, 1..5),
-        ) {
-            prop_assert_eq!(read(&bytes, &parts), read(&bytes, &[1000]));
-        }
-    }
-}
+mod tests;

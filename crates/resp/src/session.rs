@@ -4,10 +4,10 @@ use ethermem_kv::{Client, Index, Store};
 
 use crate::access::{Gate, Password};
 use crate::clock::unix_ms;
-use crate::command::{Context, Peer};
+use crate::command::{Context, Peer, RUN_MAX, is_plain};
 use crate::info::{State, add};
 use crate::reply::Replies;
-use crate::request::Requests;
+use crate::request::{Requests, Words};
 
 /// Number of requests of one client that are executed before other clients' turn.
 const BATCH: usize = 1024;
@@ -90,17 +90,35 @@ impl Talk {
         let Talk { requests, replies, peer, client, is_over, may_execute } = self;
         *may_execute = true;
         requests.is_of_stranger = peer.is_stranger(state);
-        for _ in 0..BATCH {
+        let mut left = BATCH;
+        while left > 0 {
             if *is_over || peer.quits || replies.unsent().len() >= UNSENT_BYTES_MAX {
                 break;
+            }
+            let mut context = Context { state, client, peer, replies, now_ms };
+            let run: Vec<Words<'_>> = requests.gathered().collect();
+            if !run.is_empty() {
+                let (done, flow) = context.execute_first(&run).await;
+                requests.executed(done);
+                if flow.is_break() {
+                    break;
+                }
+                continue;
             }
             match requests.next() {
                 Ok(None) => {
                     *may_execute = false;
                     break;
                 }
+                Ok(Some(words))
+                    if state.goes_together
+                        && !context.peer.is_stranger(state)
+                        && is_plain(words) =>
+                {
+                    left -= requests.gather(RUN_MAX.min(left), is_plain);
+                }
                 Ok(Some(words)) => {
-                    let mut context = Context { state, client, peer, replies, now_ms };
+                    left -= 1;
                     let executed = context.execute(words).await;
                     requests.is_of_stranger = peer.is_stranger(state);
                     if executed.is_break() {
@@ -129,7 +147,7 @@ mod tests {
     use std::time::Duration;
 
     use ethermem::Pool;
-    use ethermem_kv::Config;
+    use ethermem_kv::{Config, KEY_BYTES_MAX};
     use ethermem_node::NodeOptions;
     use ethermem_units::Bytes;
     use futures_util::future::join_all;
@@ -232,6 +250,115 @@ mod tests {
         }
     }
 
+    fn array(words: &[&[u8]]) -> Vec<u8> {
+        let mut bytes = format!("*{}\r\n", words.len()).into_bytes();
+        for word in words {
+            bytes.extend_from_slice(format!("${}\r\n", word.len()).as_bytes());
+            bytes.extend_from_slice(word);
+            bytes.extend_from_slice(b"\r\n");
+        }
+        bytes
+    }
+
+    /// Draws of a seed, for scripts.
+    fn draws(seed: u64) -> impl FnMut(u64) -> u64 {
+        let mut state = seed;
+        move |below| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            (state >> 33) % below
+        }
+    }
+
+    fn script(seed: u64) -> Vec<u8> {
+        let mut draw = draws(seed);
+        let mut bytes = Vec::new();
+        for at in 0..400 {
+            let key = match draw(40) {
+                0 => vec![b'k'; KEY_BYTES_MAX + draw(2) as usize],
+                _ => format!("k{}", draw(9)).into_bytes(),
+            };
+            let length = [0, 1, 64, 64, 64, 3_000, 17_000, 40_000][draw(8) as usize];
+            let value = [format!("{at}").into_bytes(), vec![b'v'; length]].concat();
+            bytes.extend(match draw(20) {
+                0 => array(&[b"INCR", &key]),
+                1 => array(&[b"DEL", &key]),
+                2 => array(&[b"SET", &key, b"5"]),
+                3 => array(&[b"SET", &key, b"1", b"EX", b"1000"]),
+                4 if draw(2) == 0 => array(&[b"GET"]),
+                4 => array(&[b"MGET", b"k1", &key, b"k2", b"none", b"k3", &key]),
+                5 => b"GET k1\r\n".to_vec(),
+                6 => array(&[b"set", &key, &value, b"NX"]),
+                7..12 => array(&[b"seT", &key, &value]),
+                _ => array(&[b"get", &key]),
+            });
+        }
+        bytes
+    }
+
+    /// Requests that go together are answered as they are one by one.
+    #[test]
+    fn a_pipeline_is_answered_as_one_request_after_the_other() {
+        let stop = Arc::default();
+        let url = node(&stop);
+        for seed in 0..6 {
+            let script = script(seed);
+            let replies_of = |url: &str, index| {
+                let pool = Pool::open(url).expect("a pool that there is");
+                let store = pool.run(Store::create(&pool, Config::default())).expect("memory");
+                let mut session = Session::new(&store, index, 0);
+                pool.run(session.receive(&script));
+                session.replies().to_vec()
+            };
+            let expected = replies_of("local:", Index::Client);
+            let cached = format!("{url}&cache_bytes=64KiB");
+            for (url, index) in
+                [(&url, Index::Client), (&url, Index::Node), (&cached, Index::Client)]
+            {
+                let found = replies_of(url, index);
+                let both = found.iter().zip(&expected);
+                let at = both.take_while(|(one, other)| one == other).count();
+                let text = |bytes: &[u8]| {
+                    String::from_utf8_lossy(&bytes[at..bytes.len().min(at + 100)]).into_owned()
+                };
+                assert!(
+                    found == expected,
+                    "seed {seed}, {url}, {index:?}, byte {at}: {:?}, not {:?}",
+                    text(&found),
+                    text(&expected)
+                );
+            }
+        }
+        stop.store(true, Ordering::Relaxed);
+    }
+
+    /// Who reads `b` and then `a` never sees an older `a`: they are set in the other order.
+    #[test]
+    fn pipelines_see_changes_in_their_order() {
+        let stop = Arc::default();
+        let pool = Pool::open(&node(&stop)).expect("a pool that there is");
+        let store = pool.run(Store::create(&pool, Config::default())).expect("memory");
+        let state = State::new(pool.clone(), Index::Client, 0);
+        let writes = |at: u64| {
+            let at = at.to_string();
+            [array(&[b"SET", b"a", at.as_bytes()]), array(&[b"SET", b"b", at.as_bytes()])].concat()
+        };
+        let writer: Vec<u8> = (0..150).flat_map(writes).collect();
+        let reader = [array(&[b"GET", b"b"]), array(&[b"GET", b"a"])].concat().repeat(150);
+        let scripts = [writer, reader.clone(), reader.clone(), reader];
+        let scripts = scripts.map(|script| String::from_utf8(script).expect("text"));
+        let mut talks = talks(&store, &scripts);
+        pool.run(join_all(talks.iter_mut().map(|talk| talk.serve(&state, 0))));
+        stop.store(true, Ordering::Relaxed);
+        for talk in &talks[1..] {
+            let replies = String::from_utf8_lossy(talk.replies.unsent()).into_owned();
+            let numbers = replies.lines().filter(|line| !line.starts_with('$') || *line == "$-1");
+            let numbers: Vec<i64> = numbers.map(|line| line.parse().unwrap_or(-1)).collect();
+            assert_eq!(numbers.len(), 300, "{replies}");
+            assert!(numbers.chunks(2).all(|pair| pair[0] <= pair[1]), "{numbers:?}");
+            assert!(numbers.chunks(2).map(|pair| pair[0]).is_sorted(), "{numbers:?}");
+        }
+    }
+
     #[test]
     fn sets_that_wait_together_for_a_dead_node_all_fail() {
         let stop = Arc::default();
@@ -239,12 +366,26 @@ mod tests {
         let store = pool.run(Store::create(&pool, Config::default())).expect("memory");
         let state = State::new(pool.clone(), Index::Client, 0);
         stop.store(true, Ordering::Relaxed);
-        let mut talks = talks(&store, &vec!["SET k v\r\nSET k w\r\n".to_owned(); 16]);
+        let one = |words| String::from_utf8(array(words)).expect("text");
+        // More than one message carries.
+        let set = one(&[b"SET", b"k", &[b'w'; 300]]);
+        let by_message = [one(&[b"GET", b"k"]), set].concat().repeat(RUN_MAX / 2);
+        let mut scripts = vec!["SET k v\r\nSET k w\r\n".to_owned(); 16];
+        scripts.extend(vec![by_message; 4]);
+        let mut talks = talks(&store, &scripts);
         pool.run(join_all(talks.iter_mut().map(|talk| talk.serve(&state, 0))));
         for talk in &talks {
             let replies = String::from_utf8_lossy(talk.replies.unsent()).into_owned();
             let mut lines = replies.lines();
             assert!(lines.all(|line| line.starts_with('-')) && !replies.is_empty(), "{replies}");
+        }
+        // A message's requests fail together, and what comes behind it is refused at once.
+        for talk in &mut talks[16..] {
+            assert!(talk.may_execute && talk.replies.unsent().len() > 1);
+            pool.run(talk.serve(&state, 0));
+            let replies = String::from_utf8_lossy(talk.replies.unsent()).into_owned();
+            assert_eq!(replies.lines().count(), RUN_MAX, "{replies}");
+            assert!(replies.contains("-UNCERTAIN") && replies.contains("-LOADING"), "{replies}");
         }
         assert!(state.absence().is_some());
     }

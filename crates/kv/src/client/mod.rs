@@ -5,6 +5,7 @@ mod growth;
 mod job;
 mod node;
 mod scan;
+mod together;
 mod walk;
 
 use std::fmt;
@@ -14,6 +15,7 @@ use ethermem::{Address, Pending, Thread};
 
 use self::blocks::Stash;
 pub(crate) use self::job::Job;
+pub use self::together::{Operation, Outcome};
 use self::walk::Chain;
 use crate::call::{Version, When};
 use crate::error::{Error, KEY_BYTES_MAX, VALUE_BYTES_MAX};

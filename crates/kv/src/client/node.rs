@@ -152,7 +152,7 @@ impl Client {
 
     /// Grows the table if needed. The change is done, so an error here is not reported; the next
     /// new key tries again.
-    async fn grow_if_wanted(&mut self, shard: usize, wants_table: bool) {
+    pub(super) async fn grow_if_wanted(&mut self, shard: usize, wants_table: bool) {
         if wants_table {
             let _ = self.grow(shard).await;
         }
@@ -221,7 +221,7 @@ fn decision(bytes: &[u8], shard: Address) -> Result<Answer<'_>, Error> {
 }
 
 impl<'k> Hashed<'k> {
-    fn request(self, what: What, header: Address) -> Request<'k> {
+    pub(super) fn request(self, what: What, header: Address) -> Request<'k> {
         Request { hash: self.hash, key: self.key, ..Request::new(what, header) }
     }
 }

@@ -4,7 +4,7 @@ use ethermem::{Address, Offload};
 
 use super::faults::{BASE, Memory, REGION, crowded, extend, grow, key, of_key, put};
 use super::{KEY_HEAD_BYTES, KEY_IS_APART, KeyValue};
-use crate::call::{Answer, Became, Request, What, links};
+use crate::call::{Answer, Became, Request, What, When, append_part, links, parts};
 use crate::layout::HEAP_BYTES_AT;
 use crate::link::{Class, Link};
 use crate::record::{RECORD_BYTES_MAX, hash_of, word};
@@ -42,7 +42,131 @@ fn a_node_is_told_which_requests_change_nothing() {
     ] {
         assert!(changes(what), "{what:?}");
     }
+    let many_change = |requests: &[Request<'_>]| {
+        let mut arguments = Vec::new();
+        many(&parts_of(requests)).encode(&mut arguments);
+        KeyValue::default().changes(&arguments)
+    };
+    let (get, put) = (of_key(What::Get, b"a"), put(b"b", b"1"));
+    assert!(!many_change(&[get, get]));
+    assert!(many_change(&[get, put, get]));
+    assert!(many_change(&[get, of_key(What::Many, b"")]));
     assert!(KeyValue::default().changes(b"no request"));
+}
+
+fn parts_of(requests: &[Request<'_>]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for request in requests {
+        append_part(&mut bytes, |to| request.append(to));
+    }
+    bytes
+}
+
+fn many(parts: &[u8]) -> Request<'_> {
+    Request { value: parts, ..Request::new(What::Many, BASE) }
+}
+
+/// The answers to a [`What::Many`].
+fn answers_of(answered: &[u8]) -> Vec<Vec<u8>> {
+    let all = Answer::decode(answered).expect("an answer");
+    let each: Vec<Vec<u8>> = parts(all.bytes).map(<[u8]>::to_vec).collect();
+    assert_eq!((all.became, all.operand), (Became::Done, each.len() as u64));
+    each
+}
+
+/// What one message does is what its requests do one after the other, byte for byte, up to where it
+/// ends; and where an access fails, the requests before it were done and no other.
+#[test]
+fn many_requests_are_done_in_order_and_up_to_a_fault() {
+    let before = crowded();
+    let keys: Vec<Vec<u8>> = (0..14).map(key).collect();
+    let requests: Vec<Request<'_>> = keys
+        .iter()
+        .enumerate()
+        .flat_map(|(at, key)| {
+            let change = match at % 3 {
+                0 => put(key, &[1; 700]),
+                1 => of_key(What::Delete, key).when(When::Always),
+                _ => put(key, b"new"),
+            };
+            [change, of_key(What::Get, key)]
+        })
+        .collect();
+    let message = parts_of(&requests);
+    let (mut one_by_one, mut after) = (before.clone(), vec![before.bytes.clone()]);
+    let expected: Vec<Vec<u8>> = requests
+        .iter()
+        .map(|request| {
+            let answer = one_by_one.run(request).expect("nothing fails");
+            after.push(one_by_one.bytes.clone());
+            answer
+        })
+        .collect();
+    let mut whole = before.clone();
+    let answered = whole.run(&many(&message)).expect("nothing fails");
+    assert_eq!(answers_of(&answered), expected);
+    assert!(whole.bytes == one_by_one.bytes);
+    for fails_at in 0..whole.accesses {
+        let mut memory = Memory { accesses: 0, fails_at, ..before.clone() };
+        let done = memory.run(&many(&message)).map_or(Vec::new(), |answer| answers_of(&answer));
+        assert_eq!(done, expected[..done.len()], "access {fails_at}");
+        assert!(memory.bytes == after[done.len()], "access {fails_at}");
+    }
+}
+
+#[test]
+fn many_requests_end_behind_a_value_that_is_apart_and_before_one_that_needs_memory() {
+    let mut memory = crowded();
+    let (apart, here) = (key(3), key(4));
+    let requests = [of_key(What::Get, &here), of_key(What::Get, &apart), put(&apart, b"later")];
+    let answered = memory.run(&many(&parts_of(&requests))).expect("nothing fails");
+    assert_eq!(answers_of(&answered).len(), 2);
+    assert_eq!(Answer::decode(&answers_of(&answered)[1]).unwrap().became, Became::Elsewhere);
+
+    let class = Class::holding(REGION_BYTES / 2);
+    memory.run(&take(class, 1024)).expect("nothing fails");
+    for class in (1..=Class::holding(20_000).number() as u64).filter_map(Class::new) {
+        while Answer::decode(&memory.run(&take(class, 1024)).unwrap()).unwrap().became
+            == Became::Done
+        {}
+    }
+    let full = memory.clone();
+    let value = vec![9; 8_000];
+    let needs = put(&here, &value);
+    for (requests, answers) in [(vec![of_key(What::Get, &here), needs], 1), (vec![needs], 1)] {
+        let answered = memory.run(&many(&parts_of(&requests))).expect("nothing fails");
+        assert_eq!(answers_of(&answered).len(), answers);
+        assert!(memory.bytes == full.bytes, "nothing was changed");
+    }
+    assert!(memory.run(&many(&[])).is_ok_and(|answer| answers_of(&answer).is_empty()));
+    for wrong in [
+        of_key(What::Scan, b""),
+        of_key(What::Many, b""),
+        Request { shard: Address(0), ..of_key(What::Get, b"k") },
+    ] {
+        assert!(memory.run(&many(&parts_of(&[wrong]))).is_err(), "{wrong:?}");
+    }
+}
+
+/// A block that was taken for a copy is free again where the record itself found none.
+#[test]
+fn a_request_that_needs_memory_changes_nothing() {
+    let memory = crowded();
+    for at in 0..14 {
+        let (mut memory, key) = (memory.clone(), key(at));
+        // All that is left is short blocks, for copies of short records.
+        let long = Class::holding(4_000).number() as u64;
+        for class in (long..=Class::holding(1 << 20).number() as u64).rev() {
+            let class = Class::new(class).expect("a class");
+            while Answer::decode(&memory.run(&take(class, 1024)).unwrap()).unwrap().became
+                == Became::Done
+            {}
+        }
+        let before = memory.bytes.clone();
+        let answered = memory.run(&put(&key, &[7; 5_000])).expect("nothing fails");
+        assert_eq!(Answer::decode(&answered).unwrap().became, Became::NeedsRegion);
+        assert!(memory.bytes == before, "key {at}");
+    }
 }
 
 #[test]

@@ -29,7 +29,7 @@ pub(super) struct Memory {
     pub(super) bytes: Vec<u8>,
     pub(super) accesses: u64,
     pub(super) fails_at: u64,
-    fails_on: bool,
+    pub(super) fails_on: bool,
 }
 
 impl Memory {

@@ -57,7 +57,10 @@ impl Shard<'_, '_> {
         Ok(done())
     }
 
+    /// The answer of a request that finds no memory. It changes nothing: blocks that it had taken
+    /// for copies stay free.
     pub(super) fn needs_region(&mut self) -> Result<Vec<u8>, Error> {
+        self.changes.forget();
         let bytes = self.word(HEAP_BYTES_AT)?;
         Ok(Answer::new(Became::NeedsRegion, bytes).encode())
     }

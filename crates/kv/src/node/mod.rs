@@ -14,6 +14,7 @@ mod faults;
 mod grow;
 mod heap;
 mod index;
+mod many;
 mod scan;
 
 use std::collections::BTreeMap;
@@ -73,8 +74,12 @@ impl KeyValue {
 
 impl Offload for KeyValue {
     fn changes(&self, arguments: &[u8]) -> bool {
-        let what = Request::decode(arguments).map(|request| request.what);
-        !matches!(what, Some(What::Get | What::Scan))
+        let changes = |request: Request<'_>| match request.what {
+            What::Get | What::Scan => false,
+            What::Many => many::changes(&request),
+            _ => true,
+        };
+        Request::decode(arguments).is_none_or(changes)
     }
 
     fn run(&self, memory: &mut NodeMemory<'_>, arguments: &[u8]) -> Result<Vec<u8>, Error> {
@@ -96,6 +101,7 @@ impl Offload for KeyValue {
             What::Move => shard.move_buckets(request.operand),
             What::Scan => shard.scan(&request),
             What::Clear => shard.clear(&request),
+            What::Many => shard.many(&request),
         }?;
         shard.commit()?;
         Ok(answer)

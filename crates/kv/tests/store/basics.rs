@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use ethermem::{Permissions, Ps};
 use ethermem_kv::{
-    Client, Config, Error, Index, KEY_BYTES_MAX, Store, VALUE_BYTES_MAX, When, Written,
+    Client, Config, Error, Index, KEY_BYTES_MAX, Operation, Outcome, Store, VALUE_BYTES_MAX, When,
+    Written,
 };
 use rand_xoshiro::SplitMix64;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
@@ -29,7 +30,7 @@ async fn step(
     let key = format!("key {}", draws.next_u64() % 40).into_bytes();
     let (new, tag) = (value(draws), draws.next_u64());
     let known = model.get(&key).cloned();
-    match draws.next_u64() % 6 {
+    match draws.next_u64() % 7 {
         0 => {
             let created = client.create(&key, &new).await.unwrap();
             assert_eq!(created, known.is_none());
@@ -49,18 +50,63 @@ async fn step(
             model.remove(&key);
         }
         3 => {
-            let read = client.read(&key).await.unwrap();
-            let when = read.map_or(When::Absent, |value| When::Is(value.version));
-            assert!(client.write(&key, &new, tag, when).await.unwrap().is_done());
+            // A growth that this client helps may change the version, once.
+            let mut when = When::Absent;
+            let mut tries = 0..2;
+            while tries.next().is_some() {
+                let read = client.read(&key).await.unwrap();
+                when = read.map_or(When::Absent, |value| When::Is(value.version));
+                if client.write(&key, &new, tag, when).await.unwrap().is_done() {
+                    break;
+                }
+                assert!(!tries.is_empty(), "refused twice");
+            }
             // The version that was read no longer exists.
             assert!(!client.write(&key, b"", 0, when).await.unwrap().is_done());
             model.insert(key, (new, tag));
         }
+        4 => step_together(client, model, draws).await,
         _ => {
             let read = client.read(&key).await.unwrap();
             assert_eq!(read.map(|value| (value.bytes, value.tag)), known);
         }
     }
+}
+
+/// Several operations by one message: each sees what those before it did, and no later one.
+async fn step_together(
+    client: &mut Client,
+    model: &mut BTreeMap<Vec<u8>, (Vec<u8>, u64)>,
+    draws: &mut SplitMix64,
+) {
+    let mut asked = Vec::new();
+    for _ in 0..draws.next_u64() % 30 {
+        // Few keys, so that operations of one message meet.
+        let key = format!("key {}", draws.next_u64() % 12).into_bytes();
+        asked.push((key, draws.next_u64().is_multiple_of(2).then(|| value(draws))));
+    }
+    let operations = asked.iter().map(|(key, new)| match new {
+        None => Operation::Read(key),
+        Some(new) => Operation::Put(key, new),
+    });
+    let mut shown = 0;
+    let done = client
+        .together(operations, |at, outcome| {
+            assert_eq!(at, shown, "outcomes come in order");
+            shown += 1;
+            let (key, new) = &asked[at];
+            match (new, outcome.unwrap()) {
+                (None, Outcome::Read(entry)) => {
+                    let read = entry.map(|entry| (entry.value.to_vec(), entry.tag));
+                    assert_eq!(read.as_ref(), model.get(key), "operation {at}");
+                }
+                (Some(new), Outcome::Put) => drop(model.insert(key.clone(), (new.clone(), 0))),
+                (_, other) => panic!("operation {at} became {other:?}"),
+            }
+        })
+        .await;
+    assert_eq!(done, shown);
+    assert!(done <= asked.len());
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! The table of commands, their arities, and their execution.
 
 mod keys;
+mod run;
 mod scan;
 mod session;
 mod set;
@@ -16,6 +17,7 @@ use crate::keyspace::{Fault, Keyspace};
 use crate::reply::Replies;
 use crate::request::Words;
 
+pub(crate) use run::{RUN_MAX, is_plain};
 pub(crate) use session::Peer;
 pub use strings::REPLY_BYTES_MAX;
 
@@ -158,6 +160,11 @@ impl Command {
         (COMMANDS[at].name.len() == name.len()).then_some(&COMMANDS[at])
     }
 
+    /// The first command of the table with this id.
+    fn of(id: Id) -> &'static Command {
+        COMMANDS.iter().find(|command| command.id == id).expect("the table has every id")
+    }
+
     /// Index of the command in the table.
     pub(crate) fn place(&self) -> usize {
         let found = COMMANDS.binary_search_by_key(&self.name, |command| command.name);
@@ -267,17 +274,8 @@ impl Context<'_> {
         answered
     }
 
-    /// Replies to a request that failed. Breaks as [`Context::execute`] does.
     fn failed(&mut self, fault: &Fault) -> ControlFlow<()> {
-        let text = fault.text();
-        self.replies.error(&text);
-        if text.starts_with("UNCERTAIN") {
-            add(&self.state.uncertain, 1);
-        }
-        match fault.of_pool() {
-            Some(error) if self.state.failed(error) => ControlFlow::Break(()),
-            _ => ControlFlow::Continue(()),
-        }
+        fail(self.state, self.replies, fault)
     }
 
     async fn dispatch(&mut self, command: &Command, words: Words<'_>) -> Result<(), Fault> {
@@ -319,6 +317,19 @@ impl Context<'_> {
             Id::Quit => self.quit(),
             Id::Reset => self.reset(),
         }
+    }
+}
+
+/// Replies to a request that failed. Breaks as [`Context::execute`] does.
+fn fail(state: &State, replies: &mut Replies, fault: &Fault) -> ControlFlow<()> {
+    let text = fault.text();
+    replies.error(&text);
+    if text.starts_with("UNCERTAIN") {
+        add(&state.uncertain, 1);
+    }
+    match fault.of_pool() {
+        Some(error) if state.failed(error) => ControlFlow::Break(()),
+        _ => ControlFlow::Continue(()),
     }
 }
 

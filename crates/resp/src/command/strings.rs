@@ -32,15 +32,21 @@ impl Context<'_> {
     }
 
     pub(super) async fn mget(&mut self, words: Words<'_>) -> Result<(), Fault> {
-        let mut values = Vec::with_capacity(words.count() - 1);
+        let mut values: Vec<Option<Vec<u8>>> = Vec::with_capacity(words.count() - 1);
         let mut bytes = 0;
-        for key in words.from(1) {
-            let value = self.keyspace().show(key, |value, _| value.to_vec()).await?;
-            bytes += value.as_ref().map_or(0, Vec::len);
+        while values.len() < words.count() - 1 {
+            let (at, before) = (1 + values.len(), values.len());
+            if self.state.goes_together {
+                self.read_first(words.from(at), &mut values).await?;
+            }
+            if values.len() == before {
+                let key = words.word(at);
+                values.push(self.keyspace().show(key, |value, _| value.to_vec()).await?);
+            }
+            bytes += values[before..].iter().flatten().map(Vec::len).sum::<usize>();
             if bytes > REPLY_BYTES_MAX {
                 return Err(REPLY_TOO_LONG);
             }
-            values.push(value);
         }
         self.replies.array(values.len());
         for value in values {
