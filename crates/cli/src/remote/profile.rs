@@ -23,9 +23,10 @@ const EXAMPLES: &str = "Examples:\n  \
     A share is one of the most that the program holds, which a first run finds out, unless --peak\n\
     says it. The exit code and all output are the program's.\n\
     \n\
-    --lines runs the program under valgrind, a thousand times slower or more. Its loads and stores\n\
-    go through a model of three caches of 64 B lines; what they read from memory and write to it\n\
-    is the trace. Programs that it executes in turn are not traced: docs/how-to/replay-lines.md.";
+    --lines runs the program under valgrind, a thousand times slower or more. Its loads and\n\
+    stores go through a model of three caches of 64 B lines; what they read from memory and write\n\
+    to it is the trace. Programs that it executes in turn are not traced:\n\
+    docs/how-to/replay-lines.md.";
 
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
