@@ -134,23 +134,25 @@ const NOTES: [(&str, &str); 11] = [
 fn handmade(path: &Path, notes: &[(&str, &str)], instructions: [i64; 2], address: i64, kind: &str) {
     let schema = "message t { required int64 instructions; required int64 address;
                   required binary kind (STRING); }";
-    let schema = Arc::new(parse_message_type(schema).unwrap());
-    let notes = notes.iter().map(|(key, value)| KeyValue::new(key.to_string(), value.to_string()));
+    let schema = Arc::new(parse_message_type(schema).expect("a file of a test"));
+    let notes =
+        notes.iter().map(|(key, value)| KeyValue::new((*key).to_owned(), value.to_string()));
     let properties = WriterProperties::builder().set_key_value_metadata(Some(notes.collect()));
-    let file = fs::File::create(path).unwrap();
-    let mut writer = SerializedFileWriter::new(file, schema, Arc::new(properties.build())).unwrap();
-    let mut group = writer.next_row_group().unwrap();
+    let file = fs::File::create(path).expect("a file of a test");
+    let mut writer = SerializedFileWriter::new(file, schema, Arc::new(properties.build()))
+        .expect("a file of a test");
+    let mut group = writer.next_row_group().expect("a file of a test");
     for values in [instructions, [address; 2]] {
-        let mut column = group.next_column().unwrap().unwrap();
-        column.typed::<Int64Type>().write_batch(&values, None, None).unwrap();
-        column.close().unwrap();
+        let mut column = group.next_column().expect("a file of a test").expect("a file of a test");
+        column.typed::<Int64Type>().write_batch(&values, None, None).expect("a file of a test");
+        column.close().expect("a file of a test");
     }
-    let mut column = group.next_column().unwrap().unwrap();
+    let mut column = group.next_column().expect("a file of a test").expect("a file of a test");
     let kinds = [ByteArray::from(kind), ByteArray::from(kind)];
-    column.typed::<ByteArrayType>().write_batch(&kinds, None, None).unwrap();
-    column.close().unwrap();
-    group.close().unwrap();
-    writer.close().unwrap();
+    column.typed::<ByteArrayType>().write_batch(&kinds, None, None).expect("a file of a test");
+    column.close().expect("a file of a test");
+    group.close().expect("a file of a test");
+    writer.close().expect("a file of a test");
 }
 
 #[test]
