@@ -27,6 +27,7 @@ mod output;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod remote;
 mod replay;
+mod replay_lines;
 mod report;
 mod rtl;
 mod selection;
@@ -70,6 +71,8 @@ enum Command {
     Sweep(sweep::Arguments),
     /// Replay programs' accesses to remote memory on fabrics, in many clusters of blades
     Replay(replay::Arguments),
+    /// Replay a program's cache lines on fabrics, through caches and prefetchers
+    ReplayLines(replay_lines::Arguments),
     /// Inspect workloads, or write one as a trace
     #[command(subcommand)]
     Workload(workload::Command),
@@ -198,6 +201,7 @@ fn main() -> ExitCode {
         Command::Capacity(arguments) => capacity::run(&arguments),
         Command::Sweep(arguments) => sweep::run(&arguments),
         Command::Replay(arguments) => replay::run(&arguments),
+        Command::ReplayLines(arguments) => replay_lines::run(&arguments),
         Command::Workload(command) => workload::run(&command),
         #[cfg(feature = "serve")]
         Command::Node(arguments) => node::run(&arguments),

@@ -52,6 +52,10 @@ pub enum Error {
     #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
     #[error(transparent)]
     Profile(#[from] ethermem_pager::ProfileError),
+    /// The lines of a program cannot be recorded.
+    #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+    #[error(transparent)]
+    LineProfile(#[from] ethermem_pager::LineProfileError),
     /// The measured program failed.
     #[error("the program failed: {0}")]
     Ended(ExitStatus),

@@ -15,6 +15,7 @@ pub mod fabrics;
 pub mod face;
 mod folder;
 pub mod latency;
+pub mod lines;
 #[cfg(feature = "operate")]
 pub mod operate;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]

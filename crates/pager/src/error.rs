@@ -16,6 +16,9 @@ pub enum Error {
         /// Name as given.
         program: OsString,
     },
+    /// Loads and stores cannot be traced.
+    #[error("no valgrind in PATH: install the package valgrind (Debian: apt install valgrind)")]
+    NoTracer,
     /// The kernel refused to start the program.
     #[error("{}: {error}", path.display())]
     Start {

@@ -122,7 +122,7 @@ fn begin(plan: &Plan, path: PathBuf, way: Way) -> Result<(Keeper, Followed), Err
 }
 
 /// The file of `program`, found as the shell finds it.
-fn find(program: &OsString) -> Result<PathBuf, Error> {
+pub(crate) fn find(program: &OsString) -> Result<PathBuf, Error> {
     let named = Path::new(program);
     if program.as_bytes().contains(&b'/') {
         return Ok(named.to_owned());

@@ -22,6 +22,7 @@ mod follow;
 mod inject;
 mod keeper;
 mod launch;
+mod lines;
 mod memory_map;
 mod order;
 mod pager;
@@ -40,6 +41,7 @@ mod store;
 mod stream;
 mod table;
 mod threads;
+mod tracer;
 
 pub use counts::Counts;
 pub use delay::Delay;
@@ -49,6 +51,7 @@ pub use emulate::{
 };
 pub use error::Error;
 pub use launch::end_as;
+pub use lines::{LineOptions, LineProfile, LineProfileError, profile_lines};
 pub use pager::Local;
 pub use profile::{Interval, Profile, ProfileError, measure_peak, profile, shown};
 pub use record::{Nothing, Recorder};

@@ -213,7 +213,7 @@ fn summarize(
     }
 }
 
-fn ended(status: ExitStatus) -> Ended {
+pub(crate) fn ended(status: ExitStatus) -> Ended {
     use std::os::unix::process::ExitStatusExt;
     match status.signal() {
         Some(signal) => Ended::Signal(signal),

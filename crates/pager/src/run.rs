@@ -92,7 +92,7 @@ const STRANGERS_A_TICK: u32 = 4;
 /// Longest interval of reading a program's memory, for its peak, while it is far from its limit.
 const LONGEST_TICK: Duration = Duration::from_millis(5);
 
-fn system(what: &'static str) -> impl Fn(Errno) -> Error {
+pub(crate) fn system(what: &'static str) -> impl Fn(Errno) -> Error {
     move |error| Error::System { what, error: io::Error::from(error) }
 }
 

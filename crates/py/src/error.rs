@@ -115,7 +115,7 @@ impl From<Error> for Failure {
             Error::Interrupted(_) => Failure::Interrupted,
             Error::Machine(_) => Failure::Machine(line),
             #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
-            Error::Pager(_) | Error::Profile(_) => Failure::Machine(line),
+            Error::Pager(_) | Error::Profile(_) | Error::LineProfile(_) => Failure::Machine(line),
             Error::Ended(_) => Failure::Program(line),
             Error::Request(_) | Error::Setting(_) | Error::Source(_) | Error::Pool(_) => {
                 Failure::Input(line)

@@ -3,11 +3,13 @@
 //! [`Replay::draw`] splits traced machines into blades and embeds many such clusters in one
 //! network, as the study of requirements for disaggregation does (OSDI 2016, section 4).
 //! [`network()`] is that study's network; [`Outcome`] is a fabric's result. [`ddc`] is the study's
-//! latency budget. The crate neither simulates, which is `sim`'s task, nor records traces.
+//! latency budget. [`lines`] replays single cache lines, through a cache at the compute node. The
+//! crate neither simulates, which is `sim`'s task, nor records traces.
 
 mod arrivals;
 mod cluster;
 pub mod ddc;
+pub mod lines;
 mod machine;
 mod network;
 mod offered;

@@ -13,7 +13,7 @@ pub type Edges = (&'static str, &'static [&'static str], &'static [&'static str]
 
 /// Every edge between crates, from the foundation up: a crate uses only crates before it. An edge
 /// that is missing here needs a decision, and one that no manifest has any more must be removed.
-pub const EDGES: [Edges; 33] = [
+pub const EDGES: [Edges; 34] = [
     ("units", &[], &[]),
     ("wire", &["units"], &[]),
     ("edm", &["units", "wire"], &[]),
@@ -25,7 +25,8 @@ pub const EDGES: [Edges; 33] = [
     ("wasm", &["clio", "wire"], &["units"]),
     ("files", &[], &[]),
     ("http", &[], &[]),
-    ("trace", &["files", "units"], &[]),
+    ("lines", &[], &[]),
+    ("trace", &["files", "lines", "units"], &[]),
     ("ring", &[], &[]),
     ("udp", &["clio", "ring", "units", "wire"], &[]),
     ("node", &["clio", "http", "udp", "units", "wasm", "wire"], &[]),
@@ -54,21 +55,24 @@ pub const EDGES: [Edges; 33] = [
         &["edm", "engine", "fabrics", "files", "frames", "report", "units", "workload"],
         &["wire"],
     ),
-    ("study", &["sim", "trace", "units"], &[]),
+    ("study", &["lines", "sim", "trace", "units"], &[]),
     ("pool", &["offload", "units", "wire"], &[]),
     (
         "ethermem",
         &["clio", "cxl", "offload", "pool", "sim", "udp", "units", "wire"],
         &["node", "ring"],
     ),
-    ("pager", &["ethermem", "trace", "units"], &["node"]),
+    ("pager", &["ethermem", "lines", "trace", "units"], &["node"]),
     ("rack", &[], &[]),
     ("kv", &["ethermem"], &["clio", "edm", "node", "sim", "units", "wire"]),
     ("resp", &["ethermem", "http", "kv"], &["node", "units", "wire"]),
     ("bench", &["ethermem", "kv", "sim", "units"], &[]),
     (
         "experiments",
-        &["bench", "ethermem", "kv", "node", "pager", "resp", "sim", "study", "trace", "units"],
+        &[
+            "bench", "ethermem", "kv", "lines", "node", "pager", "resp", "sim", "study", "trace",
+            "units",
+        ],
         &[],
     ),
     ("capi", &["ethermem", "kv"], &["node", "udp", "units", "wire"]),
@@ -81,6 +85,7 @@ pub const EDGES: [Edges; 33] = [
             "ethermem",
             "experiments",
             "kv",
+            "lines",
             "node",
             "pager",
             "rack",
@@ -101,10 +106,10 @@ pub const APART: [&str; 1] = ["tidy"];
 /// Libraries that only one crate may use: no other crate parses a command line.
 pub const ONE_USER: [(&str, &str); 1] = [("clap", "cli")];
 /// Crates that receive everything as an argument: no clock, no file, no socket, no thread.
-pub const PURE: [&str; 8] =
-    ["units", "wire", "edm", "offload", "clio", "placement", "cxl", "dfabric"];
+pub const PURE: [&str; 9] =
+    ["units", "wire", "edm", "offload", "clio", "placement", "cxl", "dfabric", "lines"];
 /// Crates whose results are the same bytes in every run.
-pub const DETERMINISTIC: [&str; 17] = [
+pub const DETERMINISTIC: [&str; 18] = [
     "units",
     "wire",
     "edm",
@@ -114,6 +119,7 @@ pub const DETERMINISTIC: [&str; 17] = [
     "cxl",
     "dfabric",
     "files",
+    "lines",
     "trace",
     "workload",
     "engine",

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use ethermem_files::ParquetInput;
 
-use crate::{CompletionTimes, Trace};
+use crate::{CompletionTimes, LineTrace, Trace};
 
 /// Reads `bytes` as a trace, and returns the number of accesses before its end or its first error.
 ///
@@ -66,6 +66,37 @@ pub fn check_completion_times(bytes: &[u8]) -> u64 {
         }
     }
     completions
+}
+
+/// Reads `bytes` as a line trace, and returns the number of accesses before its end or its first
+/// error.
+///
+/// # Panics
+/// As [`check_page_trace`].
+pub fn check_line_trace(bytes: &[u8]) -> u64 {
+    let bytes = bytes::Bytes::copy_from_slice(bytes);
+    let input = ParquetInput::new(bytes, Path::new("fuzzed"));
+    let trace = match input.and_then(LineTrace::of) {
+        Ok(trace) => trace,
+        Err(error) => {
+            check_error(&error.to_string());
+            return 0;
+        }
+    };
+    let total = trace.summary().instructions;
+    let (mut accesses, mut latest) = (0, 0);
+    for access in trace {
+        match access {
+            Ok(access) => {
+                assert!(access.check().is_ok(), "{access:?}");
+                assert!(latest <= access.instructions && access.instructions <= total);
+                latest = access.instructions;
+                accesses += 1;
+            }
+            Err(error) => check_error(&error.to_string()),
+        }
+    }
+    accesses
 }
 
 fn check_error(error: &str) {

@@ -1,22 +1,25 @@
-//! Page traces: one program's accesses to remote memory, with their times; and completion times.
+//! Traces of one program's accesses to remote memory: pages with their times, or cache lines with
+//! the number of instructions before them. And completion times.
 //!
 //! A [`Writer`] takes accesses as they happen and a [`Summary`] at the end; a [`Trace`] returns
 //! them in order of time. Both hold a bounded number of rows, whatever the length of the trace.
-//! [`CompletionTimes`] are a simulated fabric's results for such accesses. The crate does not
-//! record or run anything.
+//! [`LineTrace`] and [`LineWriter`] are for lines. [`CompletionTimes`] are a simulated fabric's
+//! results for such accesses. The crate does not record or run anything.
 
 mod access;
 mod check;
 mod completions;
+mod lines;
 mod read;
 mod summary;
 mod write;
 
 pub use access::{ACCESS_BYTES_MAX, Access, AccessKind};
 #[doc(hidden)]
-pub use check::{check_completion_times, check_page_trace};
+pub use check::{check_completion_times, check_line_trace, check_page_trace};
 pub use completions::{Completion, CompletionTimes, CompletionWriter};
 pub use ethermem_files::{InputError, OutputError};
+pub use lines::{LineAccess, LineSummary, LineTrace, LineWriteError, LineWriter};
 pub use read::Trace;
 pub use summary::{Ended, Summary};
 pub use write::{REORDER_ROWS, WriteError, Writer};

@@ -48,10 +48,7 @@ impl Summary {
             ("peak_bytes", self.peak.0.to_string()),
             ("duration_ns", self.duration.0.to_string()),
             ("command", self.command.clone()),
-            match self.ended {
-                Ended::Exit(code) => ("exit_code", code.to_string()),
-                Ended::Signal(signal) => ("exit_signal", signal.to_string()),
-            },
+            self.ended.note(),
             ("unrecorded_accesses", self.unrecorded_accesses.to_string()),
         ];
         let prefetched = self.prefetched_accesses;
@@ -85,10 +82,7 @@ impl Summary {
             peak: Bytes(number(input, "peak_bytes")?),
             duration: Ns(number(input, "duration_ns")?),
             command: needed(input, "command")?.to_owned(),
-            ended: match input.note("exit_signal") {
-                Some(_) => Ended::Signal(number(input, "exit_signal")?),
-                None => Ended::Exit(number(input, "exit_code")?),
-            },
+            ended: Ended::of(input)?,
             prefetched_accesses: match prefetched {
                 true => Some(number(input, "prefetched_accesses")?),
                 false => None,
@@ -96,6 +90,26 @@ impl Summary {
             unrecorded_accesses: number(input, "unrecorded_accesses")?,
         };
         Ok((Bytes(page), summary))
+    }
+}
+
+impl Ended {
+    /// Key and value in a file's metadata.
+    pub(crate) fn note(self) -> (&'static str, String) {
+        match self {
+            Ended::Exit(code) => ("exit_code", code.to_string()),
+            Ended::Signal(signal) => ("exit_signal", signal.to_string()),
+        }
+    }
+
+    /// The end in a file's metadata.
+    pub(crate) fn of<R: ChunkReader + 'static>(
+        input: &ParquetInput<R>,
+    ) -> Result<Ended, InputError> {
+        Ok(match input.note("exit_signal") {
+            Some(_) => Ended::Signal(number(input, "exit_signal")?),
+            None => Ended::Exit(number(input, "exit_code")?),
+        })
     }
 }
 
@@ -108,7 +122,7 @@ impl std::fmt::Display for Ended {
     }
 }
 
-fn number<R: ChunkReader + 'static, N: std::str::FromStr>(
+pub(crate) fn number<R: ChunkReader + 'static, N: std::str::FromStr>(
     input: &ParquetInput<R>,
     key: &str,
 ) -> Result<N, InputError> {
@@ -119,7 +133,7 @@ fn number<R: ChunkReader + 'static, N: std::str::FromStr>(
     })
 }
 
-fn needed<'i, R: ChunkReader + 'static>(
+pub(crate) fn needed<'i, R: ChunkReader + 'static>(
     input: &'i ParquetInput<R>,
     key: &str,
 ) -> Result<&'i str, InputError> {

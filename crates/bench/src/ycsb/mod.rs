@@ -15,6 +15,6 @@ pub use config::{
     RECORDS_MAX, StoreKind, WriteEnd, YcsbConfig,
 };
 pub use mix::{Action, Distribution, SCAN_RECORDS_MAX, Workload};
-pub use run::{ALL, LinkUse, YcsbResult, run};
+pub use run::{ALL, CacheUse, LinkUse, YcsbResult, run};
 pub use settings::Settings;
 pub use zipfian::{Latest, ScrambledZipfian, ZIPFIAN_CONSTANT, Zipfian, fnv_hash};

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use ethermem::{Error, Kind, LinkBlocks, Pool};
+use ethermem::{Error, Kind, LineCounters, LinkBlocks, Pool};
 use ethermem_units::Ps;
 use serde::Serialize;
 
@@ -52,6 +52,10 @@ pub struct YcsbResult {
     /// Link use of a pool with one compute node and one memory node.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub links: Option<LinkUse>,
+    /// Accesses of lines by the measured operations, where compute nodes of a simulated fabric have
+    /// caches.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cache: Option<CacheUse>,
     /// Number of operations that the fabric lost; latencies exclude them.
     pub lost: u64,
     /// Latencies of all operations, and of each kind that occurred. Reads and updates include those
@@ -71,6 +75,39 @@ pub struct LinkUse {
     pub requesting_alone_per_s: f64,
     /// Writes among those requests, per second.
     pub requesting_alone_writes_per_s: f64,
+}
+
+/// Use of the compute nodes' caches.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct CacheUse {
+    /// Share of accesses to lines that were in the cache; 0 if there were none.
+    pub hit_rate: f64,
+    /// Reads of lines that were in the cache.
+    pub read_hits: u64,
+    /// Reads of lines that were fetched.
+    pub read_misses: u64,
+    /// Writes of lines that were in the cache.
+    pub write_hits: u64,
+    /// Writes of lines that were not.
+    pub write_misses: u64,
+    /// Dirty lines that had to go for others.
+    pub evictions: u64,
+}
+
+impl CacheUse {
+    fn between(before: LineCounters, after: LineCounters) -> CacheUse {
+        let since = |of: fn(&LineCounters) -> u64| of(&after) - of(&before);
+        let counters = LineCounters {
+            read_hits: since(|all| all.read_hits),
+            read_misses: since(|all| all.read_misses),
+            write_hits: since(|all| all.write_hits),
+            write_misses: since(|all| all.write_misses),
+            evictions: since(|all| all.evictions),
+        };
+        let LineCounters { read_hits, read_misses, write_hits, write_misses, evictions } = counters;
+        let hit_rate = counters.hit_rate().unwrap_or(0.0);
+        CacheUse { hit_rate, read_hits, read_misses, write_hits, write_misses, evictions }
+    }
 }
 
 impl YcsbResult {
@@ -114,6 +151,8 @@ struct SharedRun {
     read_blocks: Option<(LinkBlocks, f64)>,
     write_blocks: Option<(LinkBlocks, f64)>,
     pool: Pool,
+    /// What the caches had done before the first measured operation.
+    cache_before: Mutex<Option<LineCounters>>,
     store: Store,
     inserted: Inserted,
     next: AtomicU64,
@@ -183,7 +222,7 @@ impl SharedRun {
         interrupt: &'static AtomicBool,
     ) -> SharedRun {
         let tallies = config.clients.min(TALLIES_MAX);
-        // Inserts and scans have other lengths; local objects and cached lines use no link.
+        // Inserts and scans have other lengths, and local objects and cached lines use no link.
         let is_plain = Action::ALL.iter().all(|&action| {
             !matches!(action, Action::Insert | Action::Scan) || config.workload.share(action) == 0.0
         });
@@ -201,6 +240,7 @@ impl SharedRun {
             read_blocks: blocks(Kind::Read, config.reads),
             write_blocks: blocks(Kind::Write, config.updates),
             pool: pool.clone(),
+            cache_before: Mutex::new(pool.line_counters()),
             store,
             inserted: Inserted::new(config.records),
             next: AtomicU64::new(0),
@@ -271,6 +311,7 @@ impl SharedRun {
             writes_per_s: per_second(all.requests - all.reads, run),
             remote_share: all.remote as f64 / all.requests.max(1) as f64,
             links: self.links(&all, run),
+            cache: self.cache(),
             lost: all.lost,
             latencies: operations.into_iter().chain(kinds).collect(),
         }
@@ -278,6 +319,11 @@ impl SharedRun {
 }
 
 impl SharedRun {
+    fn cache(&self) -> Option<CacheUse> {
+        let before = *self.cache_before.lock().unwrap_or_else(PoisonError::into_inner);
+        Some(CacheUse::between(before?, self.pool.line_counters()?))
+    }
+
     /// Link use by every measured request; see [`LinkUse`].
     fn links(&self, all: &Tally, run: Ps) -> Option<LinkUse> {
         let (read, blocks_per_s) = self.read_blocks?;
@@ -340,6 +386,10 @@ async fn ask(run: Arc<SharedRun>, index: u32) {
             return;
         }
         let is_measured = number >= config.warmup_operations;
+        if number == config.warmup_operations {
+            let mut before = run.cache_before.lock().unwrap_or_else(PoisonError::into_inner);
+            *before = run.pool.line_counters();
+        }
         let began = run.pool.now();
         if is_measured {
             run.began.fetch_min(began.0, Ordering::Relaxed);

@@ -1,5 +1,6 @@
 //! Tests of measurements, on every pool.
 
+mod cxl_cache;
 mod micro;
 mod ycsb;
 

@@ -12,6 +12,7 @@ mod interrupt;
 mod killed;
 mod kv;
 mod latency;
+mod lines;
 mod manual;
 mod node;
 mod offload;

@@ -8,7 +8,7 @@ use crate::node::Running;
 use crate::support::{call, root};
 
 fn flags(text: &str) -> BTreeSet<String> {
-    let words = text.split(|c: char| !(c.is_ascii_lowercase() || c == '-'));
+    let words = text.split(|c: char| !(c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-'));
     let flags = words.filter(|word| word.starts_with("--") && word.len() > 3);
     flags.map(str::to_owned).collect()
 }
@@ -35,6 +35,7 @@ fn every_flag_is_in_the_reference_and_every_flag_there_exists() {
         &["sweep"],
         &["workload list", "workload show", "workload generate"],
         &["replay"],
+        &["replay-lines"],
         &["fabrics"],
         &["limits"],
         &["kv"],

@@ -4,6 +4,7 @@
 
 pub mod emulate;
 mod grid_page;
+pub mod lines;
 pub mod network;
 mod pictures;
 pub mod profile;
