@@ -34,7 +34,11 @@ impl Remote {
     fn open_any(config: &RemoteConfig, addresses: &[SocketAddr]) -> Result<Remote, OpenError> {
         let mut problems = Vec::new();
         for &address in addresses {
-            match Remote::open_at(config, NodePlace::Udp(address)) {
+            let place = match config.via.as_slice() {
+                [] => NodePlace::Udp(address),
+                via => NodePlace::Via { node: address, interfaces: via.to_vec() },
+            };
+            match Remote::open_at(config, place) {
                 Err(OpenError::Unreachable { problem, .. }) if addresses.len() > 1 => {
                     problems.push(format!("{address}: {problem}"));
                 }
@@ -59,6 +63,9 @@ impl Remote {
         };
         let driver = Driver::connect(&options).map_err(|error| match error {
             ConnectError::Config(error) => OpenError::NotAllowed { problem: error.to_string() },
+            ConnectError::Interface(error) => {
+                OpenError::NotAllowed { problem: format!("parameter `via`: {error}") }
+            }
             // Waiting does not help here: no node appears and nothing changes by itself.
             ConnectError::Ring(error)
                 if !matches!(error, RingError::Silent(_) | RingError::Down(..)) =>
