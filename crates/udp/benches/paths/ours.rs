@@ -22,11 +22,12 @@ pub(crate) fn receive(links: &Links, count: usize, time: Duration) -> Received {
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let (to, started) = std::sync::mpsc::channel();
-        let serves = scope.spawn(|| {
-            links.node.enter(|| {
+        let told = &stop;
+        let serves = scope.spawn(move || {
+            links.node.enter(move || {
                 let mut server = server();
                 to.send(()).expect("it is waited for");
-                server.run(Duration::from_millis(1), &stop).expect("it serves");
+                server.run(Duration::from_millis(1), told).expect("it serves");
             });
         });
         started.recv().expect("it starts");
