@@ -95,7 +95,7 @@ impl Client {
         if let Reply::Refused(ClioStatus::WrongEpoch, _) = packet.reply {
             return self.restart(envelope.epoch);
         }
-        let (id, part, retries) = (flight.operation, flight.part, flight.retries);
+        let (id, part) = (flight.operation, flight.part);
         let hello = self.hello == Some(id);
         if !hello && envelope.epoch != self.epoch() {
             self.counters.ignored += 1;
@@ -103,7 +103,6 @@ impl Client {
         }
         let (heard, opcode) = (flight.sent_there, flight.opcode);
         let is_last = packet.attempt == flight.retries as u8;
-        let on = flight.path;
         if let Some(tried) = flight.tried_as(packet.attempt) {
             self.learn_trip(now, &tried);
         }
@@ -116,14 +115,8 @@ impl Client {
                     return;
                 }
             }
-            let working = (status, why) == (ClioStatus::Busy, Busy::Running as u64);
-            self.is_not_under_way(request);
-            let again = if working {
-                self.works(now, request)
-            } else {
-                self.paths.get(on).trips.retry_after(retries)
-            };
-            return self.flights.look_at(request, now.saturating_add(again));
+            let works = (status, why) == (ClioStatus::Busy, Busy::Running as u64);
+            return self.ask_later(now, request, works);
         }
         let right = packet.opcode == opcode as u8;
         let operation = self.operations.get_mut(id).expect("a flight is of an operation");
@@ -183,6 +176,18 @@ impl Client {
         let flight = self.flights.get_mut(request).expect("it is under way");
         let since = *flight.working.get_or_insert(now);
         Ns((now.saturating_sub(since).0 / WORK_SHARE).clamp(trip.0, ASK_AGAIN_MAX.0.max(trip.0)))
+    }
+
+    /// Handles a request that the node works on, or does not execute now: it is retried later.
+    fn ask_later(&mut self, now: Ns, request: u64, works: bool) {
+        self.is_not_under_way(request);
+        let again = if works {
+            self.works(now, request)
+        } else {
+            let flight = self.flights.get(request).expect("it is tried again");
+            self.paths.get(flight.path).trips.retry_after(flight.retries)
+        };
+        self.flights.look_at(request, now.saturating_add(again));
     }
 
     /// Removes from the windows a request that will be retried later. Until then it is not in
