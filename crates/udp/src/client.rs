@@ -106,7 +106,7 @@ pub struct Driver {
 
 /// The carrier of one driver.
 enum AnyCarrier {
-    Udp(UdpCarrier),
+    Udp(Box<UdpCarrier>),
     Paths(Box<PathsCarrier>),
     Ring(Box<RingCarrier>),
 }
@@ -230,7 +230,7 @@ impl Driver {
     pub fn send(&mut self) -> io::Result<()> {
         self.check_maker()?;
         match &mut self.carrier {
-            AnyCarrier::Udp(udp) => self.speaker.send(udp),
+            AnyCarrier::Udp(udp) => self.speaker.send(&mut **udp),
             AnyCarrier::Paths(paths) => self.speaker.send(&mut **paths),
             AnyCarrier::Ring(ring) => self.speaker.send(&mut **ring),
         }
@@ -243,7 +243,7 @@ impl Driver {
     pub fn turn(&mut self) -> io::Result<bool> {
         self.check_maker()?;
         let came = match &mut self.carrier {
-            AnyCarrier::Udp(udp) => self.speaker.turn(udp)?,
+            AnyCarrier::Udp(udp) => self.speaker.turn(&mut **udp)?,
             AnyCarrier::Paths(paths) => self.speaker.turn(&mut **paths)?,
             AnyCarrier::Ring(ring) => self.speaker.turn(&mut **ring)?,
         };
@@ -300,7 +300,8 @@ impl AnyCarrier {
         let path_bytes = socket::path_bytes(&socket)?;
         let bytes = options.datagram_bytes_max.unwrap_or(path_bytes);
         let trains = Trains::for_datagrams(&socket, bytes);
-        Ok((AnyCarrier::Udp(UdpCarrier::to_node(socket, trains)), vec![path_bytes]))
+        let udp = Box::new(UdpCarrier::to_node(socket, trains));
+        Ok((AnyCarrier::Udp(udp), vec![path_bytes]))
     }
 }
 

@@ -9,8 +9,6 @@
 //! `tc`, and `python3` for MPTCP, whose protocol number the standard library does not take.
 
 mod mptcp;
-#[path = "../../../ethermem/tests/pool/namespace.rs"]
-#[expect(dead_code, reason = "tests of pools use more of it")]
 mod namespace;
 mod ours;
 
@@ -70,10 +68,9 @@ pub(crate) struct Links {
 
 impl Links {
     fn new() -> Option<Links> {
-        let what = "several links beside MPTCP";
-        let links = Links { client: Namespace::new(what)?, node: Namespace::new(what)? };
+        let links = Links { client: Namespace::new()?, node: Namespace::new()? };
         for link in 0..LINKS {
-            links.client.connect(&format!("c{link}"), &links.node, &format!("n{link}"), 1500);
+            links.client.connect(&format!("c{link}"), &links.node, &format!("n{link}"));
             links.client.ip(&format!("addr add 10.77.{link}.1/24 dev c{link}"));
             links.node.ip(&format!("addr add 10.77.{link}.2/24 dev n{link}"));
         }
@@ -85,7 +82,7 @@ impl Links {
         for (link, rate) in rates.iter().enumerate() {
             for (machine, end) in [(&self.client, "c"), (&self.node, "n")] {
                 let rate = format!("tbf rate {rate}mbit burst 128kb latency 10ms");
-                machine.tc(&format!("qdisc replace dev {end}{link} root {rate}"));
+                machine.call("tc", &format!("qdisc replace dev {end}{link} root {rate}"));
             }
         }
     }
@@ -147,7 +144,8 @@ fn throughput(links: &Links, mbit: u64, runs: usize) {
 fn killed(links: &Links, mbit: u64, runs: usize) {
     links.limit(&[mbit; LINKS]);
     println!(
-        "\n| the last of four links killed | wrong or failed reads | dip, ms | Mb/s before, without it, after |"
+        "\n| the last of four links killed | wrong or failed reads | dip, ms | Mb/s before, \
+         without it, after |"
     );
     println!("|---|---|---|---|");
     let run = |receive: &(dyn Fn() -> Option<Received> + Sync)| {
@@ -187,7 +185,10 @@ fn main() {
     let numbers: Vec<u64> = std::env::args().filter_map(|word| word.parse().ok()).collect();
     let mbit = numbers.first().copied().unwrap_or(MBIT);
     let runs = numbers.get(1).map_or(RUNS, |&runs| runs as usize);
-    let Some(links) = Links::new() else { return };
+    let Some(links) = Links::new() else {
+        println!("SKIPPED: several links beside MPTCP: network namespaces need root");
+        return;
+    };
     println!("Links of {mbit} Mb/s, MTU 1500, {runs} runs: median (least to most)\n");
     throughput(&links, mbit, runs);
     killed(&links, mbit, runs);
