@@ -45,13 +45,15 @@ impl Received {
         bytes as f64 * 8.0 / (to - from).as_secs_f64() / 1e6
     }
 
-    /// Milliseconds after the kill in which less arrived than half of what the other links carry.
+    /// The longest time after the kill, in ms, in which less arrived than half of what the other
+    /// links carry.
     fn dip_ms(&self, rest_mbit: f64) -> u64 {
         let bucket = |mbit: f64| mbit * 1e6 / 8.0 * BUCKET.as_secs_f64();
         let at = |time: Duration| (time.as_nanos() / BUCKET.as_nanos()) as usize;
         let span = &self.buckets[at(KILLED).min(self.buckets.len())..];
-        let low = span.iter().filter(|&&bytes| (bytes as f64) < bucket(rest_mbit / 2.0)).count();
-        low as u64 * BUCKET.as_millis() as u64
+        let low = span.split(|&bytes| bytes as f64 >= bucket(rest_mbit / 2.0));
+        let longest = low.map(<[u64]>::len).max().unwrap_or(0);
+        longest as u64 * BUCKET.as_millis() as u64
     }
 }
 

@@ -14,8 +14,8 @@ use super::{BUCKET, Links, Received};
 
 const MEMORY: u64 = 16 << 20;
 /// Bytes of a read, and reads in flight.
-const READ: u64 = 64 << 10;
-const DEPTH: usize = 32;
+const READ: u64 = 16 << 10;
+const DEPTH: usize = 128;
 
 /// Reads over the first `links` links for some time.
 pub(crate) fn receive(links: &Links, count: usize, time: Duration) -> Received {
