@@ -96,7 +96,18 @@ static UDP: Scheme = Scheme {
     forms: &["udp://HOST:PORT"],
     about: "a memory node of an ordinary network, by UDP",
     feature: Some("remote"),
-    parameters: &REMOTE,
+    parameters: &[
+        CACHE_BYTES,
+        DATAGRAM,
+        INCAST,
+        KEY,
+        LINE_BYTES,
+        POLL,
+        TENANT,
+        TIMEOUT,
+        VIA,
+        WINDOW,
+    ],
     more_parameters: None,
     wraps: false,
     open: OPEN_UDP,
@@ -174,6 +185,12 @@ const TIMEOUT: Parameter = Parameter {
     values: Values::Number { unit: "ms", least: 10, most: 4_500 },
     unless_said: Unless::Number(2_000),
     about: "how long an operation, or the opening, is tried",
+};
+const VIA: Parameter = Parameter {
+    name: "via",
+    values: Values::Text("INTERFACE[,INTERFACE...]"),
+    unless_said: Unless::Words("the interface that the routes give"),
+    about: "up to eight interfaces of this machine that are used together; each has a window",
 };
 const WINDOW: Parameter = Parameter {
     name: "window",

@@ -6,16 +6,17 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use ethermem_clio::transport::{Client, ClientConfig, ClientConfigError};
+use ethermem_clio::transport::{Client, ClientConfig, ClientConfigError, PathLengths};
 use ethermem_ring::Maker;
 use ethermem_units::{Bytes, Ns};
 use ethermem_wire::clio::{Protection, SenderId, TenantId};
 use thiserror::Error;
 
+use crate::carrier::paths::{self, BoundBy, InterfaceError};
 use crate::carrier::place::{RingError, RingPlace};
-use crate::carrier::socket::{self, DATAGRAM_BYTES_MAX};
+use crate::carrier::socket;
 use crate::carrier::train::Trains;
-use crate::carrier::{Carrier, RingCarrier, UdpCarrier, is_passing};
+use crate::carrier::{Carrier, PathsCarrier, RingCarrier, UdpCarrier, is_passing};
 use crate::patience::{Patience, Wait};
 use crate::seal::{ClientSeal, TenantKey};
 
@@ -36,6 +37,13 @@ const RETRY_AFTER_MAX: Ns = Ns(100_000_000);
 pub enum NodePlace {
     /// By UDP.
     Udp(SocketAddr),
+    /// By UDP over several interfaces of this machine.
+    Via {
+        /// Address of the node.
+        node: SocketAddr,
+        /// Names of the interfaces.
+        interfaces: Vec<String>,
+    },
     /// By raw Ethernet, which needs CAP_NET_RAW.
     Ring(RingPlace),
 }
@@ -65,6 +73,9 @@ pub enum ConnectError {
     /// The socket failed, or there is no route.
     #[error(transparent)]
     Socket(#[from] io::Error),
+    /// An interface cannot be used.
+    #[error(transparent)]
+    Interface(#[from] InterfaceError),
     /// The node cannot be reached over raw Ethernet.
     #[error(transparent)]
     Ring(#[from] RingError),
@@ -95,7 +106,8 @@ pub struct Driver {
 
 /// The carrier of one driver.
 enum AnyCarrier {
-    Udp(UdpCarrier),
+    Udp(Box<UdpCarrier>),
+    Paths(Box<PathsCarrier>),
     Ring(Box<RingCarrier>),
 }
 
@@ -118,8 +130,14 @@ impl Driver {
     /// [`ConnectError`].
     pub fn connect(options: &ClientOptions) -> Result<Driver, ConnectError> {
         let maker = Arc::new(Maker::new());
-        let (carrier, path_bytes) = AnyCarrier::connect(options)?;
-        let datagram_bytes_max = options.datagram_bytes_max.unwrap_or(path_bytes);
+        let (carrier, paths_bytes) = AnyCarrier::connect(options)?;
+        // A length that the user gives is taken as known for the path.
+        let given =
+            options.datagram_bytes_max.map(|bytes| PathLengths { base: bytes, most: bytes });
+        let of_system = |&most: &usize| PathLengths { base: most.min(DATAGRAM_BYTES_BASE), most };
+        let lengths: Vec<PathLengths> =
+            paths_bytes.iter().map(|bytes| given.unwrap_or_else(|| of_system(bytes))).collect();
+        let datagram_bytes_max = lengths.iter().map(|path| path.most).max().unwrap_or(0);
         let sender = SenderId(getrandom::u64().map_err(ConnectError::Random)?);
         let seal = options.key.map(|key| ClientSeal::new(options.tenant, &key, sender));
         let config = ClientConfig {
@@ -127,11 +145,7 @@ impl Driver {
             tenant: options.tenant,
             protection: if seal.is_some() { Protection::Gcm } else { Protection::Carrier },
             datagram_bytes_max,
-            // A length that the user gives is taken as known for the path.
-            datagram_bytes_base: match options.datagram_bytes_max {
-                Some(bytes) => bytes,
-                None => path_bytes.min(DATAGRAM_BYTES_BASE),
-            },
+            datagram_bytes_base: lengths.iter().map(|path| path.base).min().unwrap_or(0),
             window_max: options.window,
             incast_window: Bytes(options.incast_window.0.max(datagram_bytes_max as u64)),
             queueing_target: QUEUEING_TARGET,
@@ -140,7 +154,7 @@ impl Driver {
             give_up_after: duration_ns(options.give_up_after),
         };
         let speaker = Speaker {
-            client: Client::new(config)?,
+            client: Client::with_paths(config, &lengths)?,
             seal,
             started: Instant::now(),
             active: Ns::ZERO,
@@ -175,6 +189,7 @@ impl Driver {
     pub fn sleeper(&self) -> Sleeper {
         Sleeper(match &self.carrier {
             AnyCarrier::Udp(udp) => Waiter::Udp(udp.socket().clone()),
+            AnyCarrier::Paths(paths) => Waiter::Paths(paths.waiter()),
             AnyCarrier::Ring(ring) => Waiter::Ring(ring.waiter()),
         })
     }
@@ -184,7 +199,7 @@ impl Driver {
     pub fn from(&self) -> Option<SocketAddr> {
         match &self.carrier {
             AnyCarrier::Udp(udp) => udp.socket().local_addr().ok(),
-            AnyCarrier::Ring(_) => None,
+            AnyCarrier::Paths(_) | AnyCarrier::Ring(_) => None,
         }
     }
 
@@ -194,7 +209,17 @@ impl Driver {
     pub fn trains(&self) -> Trains {
         match &self.carrier {
             AnyCarrier::Udp(udp) => udp.trains(),
+            AnyCarrier::Paths(paths) => paths.trains(),
             AnyCarrier::Ring(_) => Trains::NONE,
+        }
+    }
+
+    /// How each socket of a driver of several interfaces is bound, in their order.
+    #[must_use]
+    pub fn bound(&self) -> Vec<BoundBy> {
+        match &self.carrier {
+            AnyCarrier::Paths(paths) => paths.bound(),
+            AnyCarrier::Udp(_) | AnyCarrier::Ring(_) => Vec::new(),
         }
     }
 
@@ -205,7 +230,8 @@ impl Driver {
     pub fn send(&mut self) -> io::Result<()> {
         self.check_maker()?;
         match &mut self.carrier {
-            AnyCarrier::Udp(udp) => self.speaker.send(udp),
+            AnyCarrier::Udp(udp) => self.speaker.send(&mut **udp),
+            AnyCarrier::Paths(paths) => self.speaker.send(&mut **paths),
             AnyCarrier::Ring(ring) => self.speaker.send(&mut **ring),
         }
     }
@@ -217,7 +243,8 @@ impl Driver {
     pub fn turn(&mut self) -> io::Result<bool> {
         self.check_maker()?;
         let came = match &mut self.carrier {
-            AnyCarrier::Udp(udp) => self.speaker.turn(udp)?,
+            AnyCarrier::Udp(udp) => self.speaker.turn(&mut **udp)?,
+            AnyCarrier::Paths(paths) => self.speaker.turn(&mut **paths)?,
             AnyCarrier::Ring(ring) => self.speaker.turn(&mut **ring)?,
         };
         if came {
@@ -253,24 +280,28 @@ impl Driver {
 }
 
 impl AnyCarrier {
-    /// Connects, and returns the longest datagram that the system knows the path to carry in one
-    /// piece.
-    fn connect(options: &ClientOptions) -> Result<(AnyCarrier, usize), ConnectError> {
+    /// Connects, and returns for each path the longest datagram that the system knows it to carry
+    /// in one piece.
+    fn connect(options: &ClientOptions) -> Result<(AnyCarrier, Vec<usize>), ConnectError> {
         let node = match &options.node {
             NodePlace::Udp(node) => *node,
+            NodePlace::Via { node, interfaces } => {
+                let paths = PathsCarrier::open(*node, interfaces, options.datagram_bytes_max)?;
+                let bytes = paths.carries();
+                return Ok((AnyCarrier::Paths(Box::new(paths)), bytes));
+            }
             NodePlace::Ring(place) => {
                 let ring = RingCarrier::to_node(place, options.give_up_after)?;
                 let bytes = ring.carries();
-                return Ok((AnyCarrier::Ring(Box::new(ring)), bytes));
+                return Ok((AnyCarrier::Ring(Box::new(ring)), vec![bytes]));
             }
         };
         let socket = connected(node)?;
         let path_bytes = socket::path_bytes(&socket)?;
-        // If two of the longest datagrams do not fit one call, trains would cost and gain nothing.
         let bytes = options.datagram_bytes_max.unwrap_or(path_bytes);
-        let trains =
-            if bytes <= DATAGRAM_BYTES_MAX / 2 { Trains::of(&socket) } else { Trains::NONE };
-        Ok((AnyCarrier::Udp(UdpCarrier::to_node(socket, trains)), path_bytes))
+        let trains = Trains::for_datagrams(&socket, bytes);
+        let udp = Box::new(UdpCarrier::to_node(socket, trains));
+        Ok((AnyCarrier::Udp(udp), vec![path_bytes]))
     }
 }
 
@@ -291,9 +322,10 @@ impl Speaker {
         {
             self.client.narrow_path(now, bytes);
         }
-        loop {
+        while let Some(path) = self.client.next_path(now) {
+            carrier.choose(path);
             let datagram = carrier.place();
-            let bytes = self.client.poll_transmit(now, datagram);
+            let bytes = self.client.poll_transmit_on(now, path, datagram);
             if bytes == 0 {
                 break;
             }
@@ -305,12 +337,27 @@ impl Speaker {
             // or the train would be tested.
             if !carrier.gathers() || carrier.is_full() || self.client.searches_path() {
                 carrier.flush().check()?;
+                self.leave_failed(now, carrier);
             }
         }
         if carrier.is_empty() {
             return Ok(());
         }
-        carrier.flush().check()
+        carrier.flush().check()?;
+        if self.leave_failed(now, carrier) {
+            return self.send_at(now, carrier);
+        }
+        Ok(())
+    }
+
+    /// Tells the transport which paths the system refused, and returns whether there were any. It
+    /// leaves each of them at once, so a caller that sends again comes to an end.
+    fn leave_failed(&mut self, now: Ns, carrier: &mut impl Carrier) -> bool {
+        let mut failed = false;
+        while let Some(path) = carrier.failed() {
+            failed |= self.client.path_failed(now, path);
+        }
+        failed
     }
 
     fn turn(&mut self, carrier: &mut impl Carrier) -> io::Result<bool> {
@@ -352,12 +399,14 @@ impl Speaker {
     fn hear(&mut self, carrier: &mut impl Carrier) {
         let now = self.now();
         self.active = now;
+        let path = carrier.came_by();
         while let Some((answer, _)) = carrier.next() {
             match &mut self.seal {
-                None => self.client.on_datagram(now, answer),
+                None => self.client.on_datagram_from(now, path, answer),
                 Some(seal) => {
                     if let Some(sealed) = seal.open(answer) {
-                        self.client.on_packets(now, &sealed.envelope, &answer[sealed.packets]);
+                        let packets = &answer[sealed.packets];
+                        self.client.on_packets_from(now, path, &sealed.envelope, packets);
                     }
                 }
             }
@@ -372,6 +421,7 @@ pub struct Sleeper(Waiter);
 #[derive(Clone, Debug)]
 enum Waiter {
     Udp(Arc<UdpSocket>),
+    Paths(Arc<paths::Waiter>),
     Ring(ethermem_ring::Waiter),
 }
 
@@ -380,6 +430,7 @@ impl Sleeper {
     pub fn sleep(&self, most: Duration) {
         match &self.0 {
             Waiter::Udp(socket) => socket::wait(socket, most),
+            Waiter::Paths(paths) => socket::wait(&**paths, most),
             Waiter::Ring(ring) => ring.wait(most),
         }
     }
@@ -389,6 +440,7 @@ impl Sleeper {
     pub fn descriptor(&self) -> BorrowedFd<'_> {
         match &self.0 {
             Waiter::Udp(socket) => socket.as_fd(),
+            Waiter::Paths(paths) => paths.as_fd(),
             Waiter::Ring(ring) => ring.descriptor(),
         }
     }

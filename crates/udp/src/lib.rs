@@ -9,6 +9,7 @@ pub mod seal;
 mod server;
 mod snapshot;
 
+pub use carrier::paths::{BoundBy, INTERFACES_MAX, InterfaceError};
 pub use carrier::pieces::{Added, Pieces};
 pub use carrier::place::{NoRingPlace, RING_PORT, RingError, RingPlace, interface_of, is_loopback};
 pub use carrier::ring::nodes_at;

@@ -1,6 +1,7 @@
 //! The client: requests in flight, their retries, and their results.
 
 mod answers;
+mod multipath;
 mod transmit;
 
 use std::collections::VecDeque;
@@ -16,6 +17,7 @@ use super::node_clock::NodeClock;
 use super::operation::{Ask, Completed, Operation, OperationError, OperationId};
 use super::operations::Operations;
 use super::path::PathSearch;
+use super::paths::{Path, PathId, Paths};
 use super::round_trips::RoundTrips;
 use super::silence::Silence;
 use super::window::{CongestionWindow, IncastWindow};
@@ -32,6 +34,15 @@ pub struct Event {
     pub operation: OperationId,
     /// The result of the operation.
     pub outcome: Result<Completed, OperationError>,
+}
+
+/// The lengths of datagrams that a path carries, in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PathLengths {
+    /// Length that the path carries for certain.
+    pub base: usize,
+    /// Maximum length that the path may carry.
+    pub most: usize,
 }
 
 /// Counts since the start.
@@ -56,9 +67,7 @@ pub struct Client {
     config: ClientConfig,
     facts: Option<NodeFacts>,
     clock: NodeClock,
-    path: PathSearch,
-    trips: RoundTrips,
-    congestion: CongestionWindow,
+    paths: Paths,
     incast: IncastWindow,
     sequence: u64,
     /// The deadline of the last datagram, which never decreases.
@@ -88,18 +97,34 @@ impl Client {
     /// # Errors
     /// [`ClientConfigError`].
     pub fn new(config: ClientConfig) -> Result<Client, ClientConfigError> {
+        let (base, most) = (config.datagram_bytes_base, config.datagram_bytes_max);
+        Client::with_paths(config, &[PathLengths { base, most }])
+    }
+
+    /// A client with several paths to its node, each with datagrams of its own lengths. The lengths
+    /// of `config` must be the shortest base and the longest maximum of them. Windows of `config`
+    /// are for each path.
+    ///
+    /// # Errors
+    /// [`ClientConfigError`].
+    pub fn with_paths(
+        config: ClientConfig,
+        lengths: &[PathLengths],
+    ) -> Result<Client, ClientConfigError> {
         config.check()?;
+        let trips = RoundTrips::new(config.retry_after_min, config.retry_after_max);
+        let path = |lengths: &PathLengths| {
+            let (most, target) = (config.window_max, config.queueing_target);
+            let window = CongestionWindow::of_any_path(WINDOW_INITIAL, most, target);
+            Path::new(PathSearch::new(lengths.base, lengths.most), trips, window)
+        };
+        let paths = Paths::new(lengths.iter().map(path).collect(), trips, WINDOW_INITIAL)
+            .ok_or(ClientConfigError::Paths(lengths.len()))?;
         Ok(Client {
             config,
             facts: None,
             clock: NodeClock::default(),
-            path: PathSearch::new(config.datagram_bytes_base, config.datagram_bytes_max),
-            trips: RoundTrips::new(config.retry_after_min, config.retry_after_max),
-            congestion: CongestionWindow::of_any_path(
-                WINDOW_INITIAL,
-                config.window_max,
-                config.queueing_target,
-            ),
+            paths,
             incast: IncastWindow::new(config.incast_window),
             sequence: 0,
             life_end: Ns::ZERO,
@@ -107,7 +132,7 @@ impl Client {
             hello: None,
             operations: Operations::default(),
             waiting: VecDeque::new(),
-            flights: Flights::new(config.window_max),
+            flights: Flights::new(config.window_max as usize * lengths.len()),
             silence: Silence::default(),
             looked: None,
             acknowledge: VecDeque::new(),
@@ -133,29 +158,6 @@ impl Client {
     #[must_use]
     pub fn facts(&self) -> Option<NodeFacts> {
         self.facts
-    }
-
-    /// The congestion window, in thousandths of a request.
-    #[must_use]
-    pub fn window_milli_requests(&self) -> u64 {
-        self.congestion.milli_requests()
-    }
-
-    /// Maximum bytes of operations' datagrams: what the path is known to carry.
-    #[must_use]
-    pub fn datagram_bytes(&self) -> usize {
-        self.path.carries()
-    }
-
-    /// True while probes are in flight that may find that the path carries longer datagrams.
-    #[must_use]
-    pub fn searches_path(&self) -> bool {
-        self.path.is_searched()
-    }
-
-    /// Records the carrier's report that the path takes no datagram longer than this.
-    pub fn narrow_path(&mut self, now: Ns, datagram_bytes: usize) {
-        self.path.narrow(now, datagram_bytes);
     }
 
     /// Submits a request other than a write and the transport's own (`Hello`, `Acknowledge` and
@@ -227,7 +229,9 @@ impl Client {
     /// Ask again after each call of another method.
     #[must_use]
     pub fn next_wake(&self) -> Option<Ns> {
-        let paced = if self.waiting.is_empty() { None } else { self.congestion.next() };
+        let is_quiet = self.paths.is_single() || self.flights.count() == 0;
+        let may_pace = is_quiet && !self.waiting.is_empty();
+        let paced = if may_pace { self.paths.paced() } else { None };
         let acknowledge = (!self.acknowledge.is_empty()).then(|| self.acknowledge_due());
         let probe = self.probe_due();
         [self.flights.due(), paced, acknowledge, probe, self.given_up_at()]
@@ -268,10 +272,11 @@ impl Client {
         }
     }
 
-    /// Maximum data bytes of a request and of an answer.
-    fn part_bytes_max(&self) -> u64 {
+    /// Maximum data bytes of a request and of an answer on a path.
+    fn part_bytes_max(&self, path: PathId) -> u64 {
         let header = (REQUEST_BYTES + WRITE_ADDRESS_BYTES).max(RESPONSE_BYTES);
-        let room = (self.config.packets_bytes(self.path.carries()) - header) as u64;
+        let carries = self.paths.get(path).search.carries();
+        let room = (self.config.packets_bytes(carries) - header) as u64;
         self.facts.map_or(room, |facts| room.min(facts.data_bytes_max.into()))
     }
 
@@ -279,7 +284,7 @@ impl Client {
     fn land(&mut self, request: u64) -> Option<Flight> {
         let flight = self.flights.remove(request)?;
         if flight.counts {
-            self.congestion.ended();
+            self.paths.get_mut(flight.path).congestion.ended();
             self.incast.ended(flight.answer);
         }
         Some(flight)
@@ -304,7 +309,8 @@ impl Client {
 
     /// Reports the outcome of an operation that has one.
     fn settle(&mut self, id: OperationId) {
-        let most = self.part_bytes_max();
+        // What is left does not depend on the path.
+        let most = self.part_bytes_max(PathId::ONLY);
         let Some(operation) = self.operations.get_mut(id) else { return };
         let Some(outcome) = operation.outcome(most) else { return };
         // A failed operation may have parts left, which are never sent.

@@ -4,6 +4,8 @@ use ethermem_units::{Bytes, Ns};
 use ethermem_wire::clio::{ENVELOPE_BYTES, Protection, REQUEST_BYTES, SenderId, TenantId};
 use thiserror::Error;
 
+use super::paths::PATHS_MAX;
+
 /// The parameters of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClientConfig {
@@ -41,6 +43,9 @@ pub enum ClientConfigError {
     /// The base must be a datagram's length, and at most the maximum.
     #[error("datagrams of {0} B for certain: must be {DATAGRAM_BYTES_MIN} B to the longest")]
     Base(usize),
+    /// There is no path, or there are too many.
+    #[error("{0} paths: must be 1 to {PATHS_MAX}")]
+    Paths(usize),
     /// The window is zero, so no request could be in flight.
     #[error("a window of 0: must be at least 1")]
     Window,

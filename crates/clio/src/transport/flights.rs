@@ -6,6 +6,7 @@ use ethermem_units::{Bytes, Ns};
 use ethermem_wire::clio::{ClioOpcode, RequestId};
 
 use super::operation::{OperationId, Part};
+use super::paths::PathId;
 
 /// Maximum numbers between the oldest unanswered request and a new one: this many windows, and some
 /// more. A request further away waits, so that the ring stays small.
@@ -29,6 +30,9 @@ pub(super) struct Flight {
     /// When the first try was sent. An answer names its try, so this one's round trip is known
     /// even if it takes longer than the next tries waited.
     pub(super) first_sent: Ns,
+    pub(super) first_path: PathId,
+    /// The path of the last try, in whose window it counts.
+    pub(super) path: PathId,
     /// The last try: when it was sent on the client's clock, and (or earlier) on the node's; its
     /// datagram; and its deadline on the node's clock.
     pub(super) sent: Ns,
@@ -46,16 +50,24 @@ pub(super) struct Flight {
 }
 
 impl Flight {
-    /// When the try was sent that an answer names, if that is known.
-    pub(super) fn sent_as(&self, attempt: u8) -> Option<Ns> {
+    /// The try that an answer names, if its time is known.
+    pub(super) fn tried_as(&self, attempt: u8) -> Option<Tried> {
         // A try's number has eight bits.
         let is_first = attempt == 0 && self.retries <= u32::from(u8::MAX);
         if attempt == self.retries as u8 {
-            Some(self.sent)
+            Some(Tried { path: self.path, sent: self.sent, is_last: true })
         } else {
-            is_first.then_some(self.first_sent)
+            let first = Tried { path: self.first_path, sent: self.first_sent, is_last: false };
+            is_first.then_some(first)
         }
     }
+}
+
+/// One try of a request.
+pub(super) struct Tried {
+    pub(super) path: PathId,
+    pub(super) sent: Ns,
+    pub(super) is_last: bool,
 }
 
 /// The requests in flight. Numbers are consecutive, so a number is a place in a ring.
@@ -73,8 +85,8 @@ pub(super) struct Flights {
 
 impl Flights {
     /// A table for a window of this many requests.
-    pub(super) fn new(window_max: u32) -> Flights {
-        let span_max = window_max as usize * SPAN_WINDOWS + SPAN_MIN;
+    pub(super) fn new(window_max: usize) -> Flights {
+        let span_max = window_max * SPAN_WINDOWS + SPAN_MIN;
         Flights {
             ring: VecDeque::new(),
             aside: BTreeMap::new(),
@@ -189,6 +201,8 @@ mod tests {
             began: Ns(0),
             began_there: Ns(0),
             first_sent: Ns(0),
+            first_path: PathId::ONLY,
+            path: PathId::ONLY,
             sent: Ns(0),
             sent_there: Ns(0),
             sequence: 0,

@@ -13,13 +13,15 @@ mod node_clock;
 mod operation;
 mod operations;
 mod path;
+mod paths;
 mod queueing;
 mod round_trips;
 mod silence;
 mod window;
 
-pub use client::{Client, ClientCounters, Event};
+pub use client::{Client, ClientCounters, Event, PathLengths};
 pub use config::{ClientConfig, ClientConfigError};
 pub use operation::{Completed, OperationError, OperationId};
+pub use paths::{PATHS_MAX, PathId, PathReport};
 pub use round_trips::RoundTrips;
 pub use window::{CongestionWindow, IncastWindow};

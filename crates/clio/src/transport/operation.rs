@@ -172,6 +172,11 @@ impl Operation {
         (left > 0).then_some(Part { from: self.cut, bytes, place: self.place })
     }
 
+    /// About how many parts of at most `most` bytes are not sent.
+    pub(super) fn unsent_parts(&self, most: u64) -> u64 {
+        self.left().map_or(u64::from(self.cut == 0), |(_, left)| left.div_ceil(most))
+    }
+
     /// Records that the part is in flight.
     pub(super) fn give_out(&mut self, part: Part) {
         self.cut += u64::from(part.bytes);

@@ -101,6 +101,22 @@ impl CongestionWindow {
         self.under_way -= 1;
     }
 
+    /// Number of requests in flight.
+    #[must_use]
+    pub fn under_way(&self) -> u64 {
+        self.under_way
+    }
+
+    /// Begins anew with a window of `requests`, on a path that may have changed. Requests in flight
+    /// still count.
+    pub fn restart(&mut self, requests: u32) {
+        let most = (self.requests_max / ONE) as u32;
+        let queueing = self.queueing.is_some().then(Queueing::new);
+        let under_way = self.under_way;
+        let fresh = CongestionWindow::new(requests, most, self.target);
+        *self = CongestionWindow { queueing, under_way, ..fresh };
+    }
+
     /// Records the time of a round trip.
     pub fn took(&mut self, now: Ns, time: Ns) {
         self.took_between(now, time, time);

@@ -75,6 +75,8 @@ impl fmt::Display for Way {
 #[derive(Clone)]
 struct RemoteConfig {
     way: Way,
+    /// Names of the interfaces that UDP uses; empty if the routes decide.
+    via: Vec<String>,
     tenant: TenantId,
     /// Tenant key; without one, datagrams are sent in clear.
     key: Option<TenantKey>,

@@ -24,6 +24,7 @@ mod tasks;
 mod threads;
 mod time;
 mod urls;
+mod via;
 
 use std::io::Write as _;
 use std::sync::OnceLock;

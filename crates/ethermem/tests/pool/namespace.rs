@@ -48,11 +48,25 @@ impl Namespace {
         self.call("ip", words);
     }
 
+    /// Runs `tc` with these words.
+    pub(crate) fn tc(&self, words: &str) {
+        self.call("tc", words);
+    }
+
+    /// Octets that an interface has sent.
+    pub(crate) fn sent(&self, interface: &str) -> u64 {
+        let all = self.enter(|| std::fs::read_to_string("/proc/thread-self/net/dev")).unwrap();
+        let named = |line: &&str| line.trim_start().starts_with(&format!("{interface}:"));
+        let line = all.lines().find(named).unwrap_or_else(|| panic!("no {interface}: {all}"));
+        // Eight counters of what was received come first.
+        line.split_whitespace().nth(9).unwrap().parse().unwrap()
+    }
+
     /// Limits an interface to one frame of 100 octets in 8 ms, and drops frames of over 300, except
     /// frames that bypass its queue.
     pub(crate) fn slow_down(&self, interface: &str) {
         let limit = "root tbf rate 100kbit burst 300 latency 1s";
-        self.call("tc", &format!("qdisc add dev {interface} {limit}"));
+        self.tc(&format!("qdisc add dev {interface} {limit}"));
     }
 
     fn call(&self, program: &str, words: &str) {

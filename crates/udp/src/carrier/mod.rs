@@ -2,6 +2,7 @@
 //! for each carrier, so that one carrier costs another nothing.
 
 mod outgoing;
+pub(crate) mod paths;
 pub(crate) mod pieces;
 pub(crate) mod place;
 pub(crate) mod ring;
@@ -11,8 +12,10 @@ mod udp;
 
 use std::io;
 
+use ethermem_clio::transport::PathId;
 use nix::errno::Errno;
 
+pub(crate) use paths::PathsCarrier;
 pub(crate) use ring::RingCarrier;
 pub(crate) use udp::UdpCarrier;
 
@@ -28,6 +31,19 @@ pub(crate) trait Carrier {
 
     /// Queues the response in that buffer for the sender of that datagram.
     fn reply(&mut self, bytes: usize);
+
+    /// The path by which that datagram came.
+    fn came_by(&self) -> PathId {
+        PathId::ONLY
+    }
+
+    /// Selects the path of the datagrams that are queued from now on.
+    fn choose(&mut self, _: PathId) {}
+
+    /// A path on which the system has refused to send since the last call.
+    fn failed(&mut self) -> Option<PathId> {
+        None
+    }
 
     /// A buffer for the next datagram to the node, of any length.
     fn place(&mut self) -> &mut [u8];

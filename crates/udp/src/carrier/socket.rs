@@ -12,8 +12,8 @@ use nix::sys::socket::sockopt::{IpMtu, RcvBuf, RcvBufForce, SndBuf, SndBufForce}
 use nix::sys::socket::{getsockopt, setsockopt};
 
 /// Octets of headers before a datagram: IPv4 and UDP, IPv6 and UDP.
-const HEADERS_V4: usize = 28;
-const HEADERS_V6: usize = 48;
+pub(crate) const HEADERS_V4: usize = 28;
+pub(crate) const HEADERS_V6: usize = 48;
 /// MTU in octets that every IPv6 path carries (RFC 8200).
 const MTU_V6_MIN: usize = 1280;
 /// Longest UDP datagram in octets.
@@ -24,13 +24,18 @@ pub const SOCKET_BUFFER_BYTES: usize = 8 << 20;
 /// Binds a non-blocking socket.
 pub(crate) fn bind(address: SocketAddr) -> io::Result<UdpSocket> {
     let socket = UdpSocket::bind(address)?;
+    prepare(&socket)?;
+    Ok(socket)
+}
+
+/// Gives a socket its large buffers, and makes its calls return at once.
+fn prepare(socket: &UdpSocket) -> io::Result<()> {
     socket.set_nonblocking(true)?;
     // The first call exceeds the machine's limit if that is permitted; the second is bounded by it.
-    if setsockopt(&socket, RcvBufForce, &SOCKET_BUFFER_BYTES).is_err() {
-        setsockopt(&socket, RcvBuf, &SOCKET_BUFFER_BYTES)?;
+    if setsockopt(socket, RcvBufForce, &SOCKET_BUFFER_BYTES).is_err() {
+        setsockopt(socket, RcvBuf, &SOCKET_BUFFER_BYTES)?;
     }
-    room_to_send(&socket)?;
-    Ok(socket)
+    room_to_send(socket)
 }
 
 /// Requests [`SOCKET_BUFFER_BYTES`] for the send buffer of any socket.
@@ -42,7 +47,7 @@ pub(crate) fn room_to_send(socket: &impl AsFd) -> io::Result<()> {
 }
 
 /// Sleeps until a datagram arrives, or for at most `most`.
-pub(crate) fn wait(socket: &UdpSocket, most: Duration) {
+pub(crate) fn wait(socket: &impl AsFd, most: Duration) {
     // A signal ends the sleep early, which is harmless: the caller polls again.
     let _ = ppoll(&mut [PollFd::new(socket.as_fd(), PollFlags::POLLIN)], Some(most.into()), None);
 }

@@ -50,6 +50,12 @@ impl Trains {
     /// No support.
     pub const NONE: Trains = Trains { sends: false, receives: false };
 
+    /// The kernel's support where it helps: if two of the longest datagrams do not fit one call,
+    /// trains would cost and gain nothing.
+    pub(crate) fn for_datagrams(socket: &impl AsFd, bytes_max: usize) -> Trains {
+        if bytes_max <= DATAGRAM_BYTES_MAX / 2 { Trains::of(socket) } else { Trains::NONE }
+    }
+
     /// Queries the kernel, and changes nothing.
     pub(crate) fn of(socket: &impl AsFd) -> Trains {
         Trains {

@@ -13,6 +13,8 @@ pub(crate) struct UdpCarrier {
     socket: Arc<UdpSocket>,
     /// True if the socket is connected; otherwise each datagram has a sender or a destination.
     is_connected: bool,
+    /// Destination of datagrams to the node, by a socket that is not connected.
+    node: Option<SocketAddr>,
     trains: Trains,
     outbox: Outbox,
     inbox: Inbox,
@@ -24,6 +26,15 @@ impl UdpCarrier {
         UdpCarrier::new(socket, true, trains)
     }
 
+    /// A carrier to one node, which may answer from any of its addresses.
+    pub(crate) fn to_any_of_node(
+        socket: UdpSocket,
+        node: SocketAddr,
+        trains: Trains,
+    ) -> UdpCarrier {
+        UdpCarrier { node: Some(node), ..UdpCarrier::new(socket, false, trains) }
+    }
+
     /// A carrier for any client.
     pub(crate) fn to_clients(socket: UdpSocket) -> UdpCarrier {
         let trains = Trains::of(&socket);
@@ -32,7 +43,8 @@ impl UdpCarrier {
 
     fn new(socket: UdpSocket, is_connected: bool, trains: Trains) -> UdpCarrier {
         let (outbox, inbox) = (Outbox::new(trains), Inbox::new(trains));
-        UdpCarrier { socket: Arc::new(socket), is_connected, trains, outbox, inbox }
+        let node = None;
+        UdpCarrier { socket: Arc::new(socket), is_connected, node, trains, outbox, inbox }
     }
 
     pub(crate) fn socket(&self) -> &Arc<UdpSocket> {
@@ -76,7 +88,7 @@ impl Carrier for UdpCarrier {
     }
 
     fn push(&mut self, bytes: usize) {
-        self.outbox.push(bytes, None);
+        self.outbox.push(bytes, self.node);
     }
 
     fn gathers(&self) -> bool {

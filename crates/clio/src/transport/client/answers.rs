@@ -8,8 +8,10 @@ use ethermem_wire::clio::{
     ResponsePacket,
 };
 
+use super::super::flights::Tried;
 use super::super::node_clock::NodeClock;
 use super::super::operation::OperationError;
+use super::super::paths::PathId;
 use super::Client;
 use crate::node::Busy;
 
@@ -19,50 +21,71 @@ const WORK_SHARE: u64 = 8;
 const ASK_AGAIN_MAX: Ns = Ns(5_000_000);
 
 impl Client {
-    /// Processes a datagram with the carrier's check or with a CRC.
+    /// Processes a datagram with the carrier's check or with a CRC, of a client with a single path.
     pub fn on_datagram(&mut self, now: Ns, datagram: &[u8]) {
+        self.on_datagram_from(now, PathId::ONLY, datagram);
+    }
+
+    /// As [`Client::on_datagram`], for a datagram that came by a path.
+    pub fn on_datagram_from(&mut self, now: Ns, path: PathId, datagram: &[u8]) {
         match Envelope::open(datagram) {
             Ok(opened) if opened.envelope.protection == self.config.protection => {
-                self.on_packets(now, &opened.envelope, &datagram[opened.packets]);
+                self.on_packets_from(now, path, &opened.envelope, &datagram[opened.packets]);
             }
             Err(EnvelopeError::Corrupt { .. }) => self.counters.corrupt += 1,
             Ok(_) | Err(_) => self.counters.ignored += 1,
         }
     }
 
-    /// Processes the packets of a checked datagram.
+    /// Processes the packets of a checked datagram, of a client with a single path.
     pub fn on_packets(&mut self, now: Ns, envelope: &Envelope, packets: &[u8]) {
+        self.on_packets_from(now, PathId::ONLY, envelope, packets);
+    }
+
+    /// As [`Client::on_packets`], for a datagram that came by a path.
+    pub fn on_packets_from(&mut self, now: Ns, path: PathId, envelope: &Envelope, packets: &[u8]) {
         if self.epoch() == envelope.epoch {
             self.clock.hear(now, envelope.clock);
             self.silence.heard(now);
+            self.paths.heard(now, path);
         }
         for packet in ResponsePacket::packets(packets) {
             match packet {
-                Ok(packet) => self.on_answer(now, envelope, &packet),
+                Ok(packet) => self.on_answer(now, path, envelope, &packet),
                 Err(_) => self.counters.ignored += 1,
             }
         }
-    }
-
-    /// Learns from the time when an answered try was sent, if that is known, and whether it was the
-    /// last try.
-    fn learn_trip(&mut self, now: Ns, (sent, is_last): (Option<Ns>, bool)) {
-        let Some(sent) = sent else { return };
-        let time = now.saturating_sub(sent);
-        self.trips.took(time);
-        let least = self.looked.map_or(time, |looked| looked.saturating_sub(sent));
-        if !is_last {
-            self.congestion.was_late();
+        // The first answer tells the epoch, and answers leave less in flight.
+        if self.epoch() == envelope.epoch {
+            self.paths.heard(now, path);
         }
-        self.congestion.took_between(now, least.min(time), time);
     }
 
-    fn on_answer(&mut self, now: Ns, envelope: &Envelope, packet: &ResponsePacket<'_>) {
+    /// Learns from the time when an answered try was sent.
+    fn learn_trip(&mut self, now: Ns, tried: &Tried) {
+        let time = now.saturating_sub(tried.sent);
+        let least = self.looked.map_or(time, |looked| looked.saturating_sub(tried.sent));
+        let path = self.paths.get_mut(tried.path);
+        path.trips.took(time);
+        path.confirms(tried.sent);
+        if !tried.is_last {
+            path.congestion.was_late();
+        }
+        path.congestion.took_between(now, least.min(time), time);
+    }
+
+    fn on_answer(
+        &mut self,
+        now: Ns,
+        path: PathId,
+        envelope: &Envelope,
+        packet: &ResponsePacket<'_>,
+    ) {
         if let Reply::Refused(ClioStatus::Corrupt, sequence) = packet.reply {
             return self.on_nack(now, sequence);
         }
         if packet.opcode == ClioOpcode::Probe as u8 {
-            return self.on_probe(now, envelope, packet);
+            return self.on_probe(now, path, envelope, packet);
         }
         let request = packet.request.0;
         let Some(flight) = self.flights.get(request) else {
@@ -72,7 +95,7 @@ impl Client {
         if let Reply::Refused(ClioStatus::WrongEpoch, _) = packet.reply {
             return self.restart(envelope.epoch);
         }
-        let (id, part, retries) = (flight.operation, flight.part, flight.retries);
+        let (id, part) = (flight.operation, flight.part);
         let hello = self.hello == Some(id);
         if !hello && envelope.epoch != self.epoch() {
             self.counters.ignored += 1;
@@ -80,8 +103,9 @@ impl Client {
         }
         let (heard, opcode) = (flight.sent_there, flight.opcode);
         let is_last = packet.attempt == flight.retries as u8;
-        let sent = flight.sent_as(packet.attempt);
-        self.learn_trip(now, (sent, is_last));
+        if let Some(tried) = flight.tried_as(packet.attempt) {
+            self.learn_trip(now, &tried);
+        }
         if let Reply::Refused(status @ (ClioStatus::Busy | ClioStatus::Expired), why) = packet.reply
             && (status, why) != (ClioStatus::Busy, Busy::Ending as u64)
         {
@@ -91,11 +115,8 @@ impl Client {
                     return;
                 }
             }
-            let working = (status, why) == (ClioStatus::Busy, Busy::Running as u64);
-            self.is_not_under_way(request);
-            let again =
-                if working { self.works(now, request) } else { self.trips.retry_after(retries) };
-            return self.flights.look_at(request, now.saturating_add(again));
+            let works = (status, why) == (ClioStatus::Busy, Busy::Running as u64);
+            return self.ask_later(now, request, works);
         }
         let right = packet.opcode == opcode as u8;
         let operation = self.operations.get_mut(id).expect("a flight is of an operation");
@@ -123,7 +144,13 @@ impl Client {
     }
 
     /// Processes the answer to a probe, which is as long as the probe's datagram.
-    fn on_probe(&mut self, now: Ns, envelope: &Envelope, packet: &ResponsePacket<'_>) {
+    fn on_probe(
+        &mut self,
+        now: Ns,
+        path: PathId,
+        envelope: &Envelope,
+        packet: &ResponsePacket<'_>,
+    ) {
         let Reply::Padding(zeros) = packet.reply else {
             self.counters.ignored += 1;
             return;
@@ -134,15 +161,16 @@ impl Client {
         }
         let trailer = self.config.protection.trailer_bytes();
         let bytes = ENVELOPE_BYTES + RESPONSE_BYTES + usize::from(zeros) + trailer;
-        self.path.heard(now, packet.request.0, bytes, self.trips.retry_after(0));
+        let path = self.paths.get_mut(path);
+        path.search.heard(now, packet.request.0, bytes, path.trips.retry_after(0));
     }
 
     /// Records that the node works on a request, so the request is not given up. Returns the time
     /// until the next retry: a share of the time that the node has worked already.
     fn works(&mut self, now: Ns, request: u64) -> Ns {
-        let trip = self.trips.smoothed();
         let there = self.clock.at(now).unwrap_or(Ns::ZERO);
         let flight = self.flights.get_mut(request).expect("it is under way");
+        let trip = self.paths.get(flight.path).trips.smoothed();
         (flight.began, flight.began_there, flight.unheard) = (now, there, 0);
         self.flights.set_aside(request);
         let flight = self.flights.get_mut(request).expect("it is under way");
@@ -150,13 +178,26 @@ impl Client {
         Ns((now.saturating_sub(since).0 / WORK_SHARE).clamp(trip.0, ASK_AGAIN_MAX.0.max(trip.0)))
     }
 
+    /// Handles a request that the node works on, or does not execute now: it is retried later.
+    fn ask_later(&mut self, now: Ns, request: u64, works: bool) {
+        self.is_not_under_way(request);
+        let again = if works {
+            self.works(now, request)
+        } else {
+            let flight = self.flights.get(request).expect("it is tried again");
+            self.paths.get(flight.path).trips.retry_after(flight.retries)
+        };
+        self.flights.look_at(request, now.saturating_add(again));
+    }
+
     /// Removes from the windows a request that will be retried later. Until then it is not in
     /// flight, and blocks no other.
     fn is_not_under_way(&mut self, request: u64) {
         let flight = self.flights.get_mut(request).expect("it is tried again");
         let (counted, answer) = (replace(&mut flight.counts, false), flight.answer);
+        let on = flight.path;
         if counted {
-            self.congestion.ended();
+            self.paths.get_mut(on).congestion.ended();
             self.incast.ended(answer);
         }
     }

@@ -10,6 +10,7 @@ use super::super::config::ClientConfig;
 use super::super::flights::Flight;
 use super::super::operation::{Operation, OperationError, OperationId, Part};
 use super::super::path::Probe;
+use super::super::paths::PathId;
 use super::Client;
 
 /// A datagram lives for this many answer timeouts, and at least for the minimum below.
@@ -23,6 +24,7 @@ const ACKNOWLEDGED_MAX: usize = 16;
 /// A datagram that is being written.
 struct Draft<'a> {
     into: &'a mut [u8],
+    path: PathId,
     used: usize,
     /// Octet at which its packets must end.
     end: usize,
@@ -32,24 +34,34 @@ struct Draft<'a> {
 }
 
 impl Client {
-    /// Writes the next datagram into `into`; returns its length, or 0 if there is none for now.
-    /// Call it until it returns 0, after each call of another method and at [`Client::next_wake`].
-    /// An AES-GCM datagram still has to be sealed, and has room for the tag.
+    /// Writes the next datagram of a client with a single path; see [`Client::poll_transmit_on`].
+    ///
+    /// # Panics
+    /// As [`Client::poll_transmit_on`].
+    pub fn poll_transmit(&mut self, now: Ns, into: &mut [u8]) -> usize {
+        self.poll_transmit_on(now, PathId::ONLY, into)
+    }
+
+    /// Writes the next datagram for a path into `into`; returns its length, or 0 if there is none
+    /// for now. Call it with the path of [`Client::next_path`] until it returns 0, after each call
+    /// of another method and at [`Client::next_wake`]. An AES-GCM datagram still has to be sealed,
+    /// and has room for the tag.
     ///
     /// # Panics
     /// If `into` is shorter than the longest datagram. Where operations run at the node, that is
     /// the longest that UDP carries.
-    pub fn poll_transmit(&mut self, now: Ns, into: &mut [u8]) -> usize {
+    pub fn poll_transmit_on(&mut self, now: Ns, path: PathId, into: &mut [u8]) -> usize {
         assert!(into.len() >= self.config.datagram_bytes_max, "room for the longest datagram");
         if self.waiting.is_empty() && self.next_wake().is_none_or(|wake| wake > now) {
             return 0;
         }
-        if let Some(bytes) = self.send_probe(now, into) {
+        if let Some(bytes) = self.send_probe(now, path, into) {
             return bytes;
         }
-        let end = ENVELOPE_BYTES + self.config.packets_bytes(self.path.carries());
-        let envelope = self.envelope(now);
-        let mut draft = Draft { into, used: ENVELOPE_BYTES, end, answers: 0, envelope };
+        let carries = self.paths.get(path).search.carries();
+        let end = ENVELOPE_BYTES + self.config.packets_bytes(carries);
+        let envelope = self.envelope(now, path);
+        let mut draft = Draft { into, path, used: ENVELOPE_BYTES, end, answers: 0, envelope };
         self.give_up_waiting(now);
         self.send_again(now, &mut draft);
         self.send_new(now, &mut draft);
@@ -70,15 +82,10 @@ impl Client {
         sealed.expect("room was left for envelope and trailer")
     }
 
-    /// The time at which a probe of the path is due, once the node is known.
-    pub(super) fn probe_due(&self) -> Option<Ns> {
-        self.facts.and_then(|_| self.path.due())
-    }
-
-    fn send_probe(&mut self, now: Ns, into: &mut [u8]) -> Option<usize> {
+    fn send_probe(&mut self, now: Ns, path: PathId, into: &mut [u8]) -> Option<usize> {
         self.probe_due().filter(|&due| due <= now)?;
-        let (request, trips) = (self.next_request + 1, self.trips);
-        let probe = self.path.next(now, request, |silent| trips.retry_after(silent))?;
+        let request = self.next_request + 1;
+        let probe = self.next_probe(now, path, request)?;
         let bytes = match probe {
             Probe::Long(bytes) => self.config.packets_bytes(bytes),
             Probe::Short => REQUEST_BYTES,
@@ -90,19 +97,20 @@ impl Client {
             acknowledged: RequestId::NONE,
             body: Request::Probe { padding: (bytes - REQUEST_BYTES) as u16 },
         };
-        let envelope = self.envelope(now);
+        let envelope = self.envelope(now, path);
         let written = packet.emit(&mut into[ENVELOPE_BYTES..][..bytes]);
         let used = ENVELOPE_BYTES + written.expect("a probe is as long as its place");
         self.next_request = request;
         Some(self.finish(envelope, into, used))
     }
 
-    fn envelope(&self, now: Ns) -> Envelope {
+    fn envelope(&self, now: Ns, path: PathId) -> Envelope {
         let most = self.facts.map_or(0, |facts| u64::from(facts.lifetime_us_max) * 1000);
         // A node remembers each change for the lifetime of its datagram, so a lifetime is only as
         // long as the way may take. It is below the node's maximum, since the node's clock may be
         // behind an earlier datagram's deadline.
-        let way = self.trips.retry_after(0).0.saturating_mul(LIFE_TRIPS).max(LIFE_MIN.0);
+        let timeout = self.paths.get(path).trips.retry_after(0);
+        let way = timeout.0.saturating_mul(LIFE_TRIPS).max(LIFE_MIN.0);
         let life = Ns(way.min(most / 4 * 3));
         let end = self.clock.at(now).map(|node| node.saturating_add(life));
         Envelope {
@@ -164,24 +172,33 @@ impl Client {
         }
         let flight = self.flights.get_mut(request).expect("it is under way");
         let was_heard = flight.working.is_some() && flight.unheard == 0;
+        let (before, counts, answer) = (flight.path, flight.counts, flight.answer);
         flight.unheard += 1;
-        if flight.unheard >= UNHEARD_MAX {
-            self.path.doubt();
-        }
-        let due = now.saturating_add(self.trips.retry_after(flight.unheard));
+        let unheard = flight.unheard;
         (flight.sent, flight.sequence) = (now, draft.envelope.sequence);
         flight.sent_there = self.clock.at(now).unwrap_or(Ns::ZERO);
         (flight.dead, flight.retries) = (draft.envelope.clock, retries);
-        if !flight.counts {
-            flight.counts = true;
-            self.congestion.sent(now, self.trips.smoothed());
-            self.incast.sent(flight.answer);
+        (flight.path, flight.counts) = (draft.path, true);
+        if unheard >= UNHEARD_MAX {
+            self.paths.get_mut(before).search.doubt();
         }
+        if !was_heard {
+            self.paths.get_mut(before).loses(now);
+        }
+        if counts && before != draft.path {
+            self.paths.get_mut(before).congestion.ended();
+        }
+        let path = self.paths.get_mut(draft.path);
+        if !counts || before != draft.path {
+            path.congestion.sent(now, path.trips.smoothed());
+        }
+        if !counts {
+            self.incast.sent(answer);
+        }
+        path.asks(now);
+        let due = now.saturating_add(path.trips.retry_after(unheard));
         self.flights.look_at(request, due);
         self.counters.retries += 1;
-        if !was_heard {
-            self.congestion.lost(now, self.trips.smoothed());
-        }
         true
     }
 
@@ -250,9 +267,11 @@ impl Client {
     /// Sends the unsent parts of an operation. Returns the number of parts in flight; `None` where
     /// there is no room for all of them.
     fn send_parts(&mut self, now: Ns, id: OperationId, draft: &mut Draft<'_>) -> Option<usize> {
-        let (most, trip) = (self.part_bytes_max(), self.trips.smoothed());
+        let most = self.part_bytes_max(draft.path);
+        let path = self.paths.get_mut(draft.path);
+        let (trip, timeout) = (path.trips.smoothed(), path.trips.retry_after(0));
         let began_there = self.clock.at(now).unwrap_or(Ns::ZERO);
-        let due = now.saturating_add(self.trips.retry_after(0));
+        let due = now.saturating_add(timeout);
         let operation = self.operations.get_mut(id).expect("what waits has not ended");
         while operation.error.is_none()
             && let Some(part) = operation.next_part(most)
@@ -260,7 +279,7 @@ impl Client {
             let answer = Bytes(answer_bytes(&self.config, operation, part) as u64);
             let (request, acknowledged) = (self.next_request + 1, self.acknowledge.front());
             let acknowledged = acknowledged.copied().unwrap_or(RequestId::NONE);
-            let room = self.congestion.has_room(now)
+            let room = path.congestion.has_room(now)
                 && self.incast.has_room(answer)
                 && self.flights.has_room();
             if !room {
@@ -270,7 +289,8 @@ impl Client {
             self.acknowledge.pop_front();
             self.next_request = request;
             self.counters.requests += 1;
-            self.congestion.sent(now, trip);
+            path.congestion.sent(now, trip);
+            path.asks(now);
             self.incast.sent(answer);
             self.silence.sent(now, self.flights.count() == 0);
             operation.give_out(part);
@@ -284,6 +304,8 @@ impl Client {
                 began: now,
                 began_there,
                 first_sent: now,
+                first_path: draft.path,
+                path: draft.path,
                 sent: now,
                 sent_there: began_there,
                 sequence: draft.envelope.sequence,

@@ -34,7 +34,11 @@ impl Remote {
     fn open_any(config: &RemoteConfig, addresses: &[SocketAddr]) -> Result<Remote, OpenError> {
         let mut problems = Vec::new();
         for &address in addresses {
-            match Remote::open_at(config, NodePlace::Udp(address)) {
+            let place = match config.via.as_slice() {
+                [] => NodePlace::Udp(address),
+                via => NodePlace::Via { node: address, interfaces: via.to_vec() },
+            };
+            match Remote::open_at(config, place) {
                 Err(OpenError::Unreachable { problem, .. }) if addresses.len() > 1 => {
                     problems.push(format!("{address}: {problem}"));
                 }
@@ -57,16 +61,7 @@ impl Remote {
             incast_window: config.incast_window,
             give_up_after: config.give_up_after,
         };
-        let driver = Driver::connect(&options).map_err(|error| match error {
-            ConnectError::Config(error) => OpenError::NotAllowed { problem: error.to_string() },
-            // Waiting does not help here: no node appears and nothing changes by itself.
-            ConnectError::Ring(error)
-                if !matches!(error, RingError::Silent(_) | RingError::Down(..)) =>
-            {
-                OpenError::NotAllowed { problem: format!("{}: {error}", config.way) }
-            }
-            error => unreachable(error.to_string()),
-        })?;
+        let driver = Driver::connect(&options).map_err(|error| not_connected(config, error))?;
         let now = Instant::now();
         let mut udp = Remote {
             driver,
@@ -113,6 +108,25 @@ impl Remote {
         }
         Ok(udp)
     }
+}
+
+/// The reason why a pool has no transport.
+fn not_connected(config: &RemoteConfig, error: ConnectError) -> OpenError {
+    let problem = match error {
+        ConnectError::Config(error) => error.to_string(),
+        ConnectError::Interface(error) => format!("parameter `via`: {error}"),
+        // Waiting does not help here: no node appears and nothing changes by itself.
+        ConnectError::Ring(error)
+            if !matches!(error, RingError::Silent(_) | RingError::Down(..)) =>
+        {
+            format!("{}: {error}", config.way)
+        }
+        error => {
+            let (node, problem) = (config.way.to_string(), error.to_string());
+            return OpenError::Unreachable { node, problem };
+        }
+    };
+    OpenError::NotAllowed { problem }
 }
 
 /// The distinct addresses of a `host:port`. A link-local address has its interface's name behind a

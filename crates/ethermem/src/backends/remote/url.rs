@@ -3,8 +3,8 @@
 use std::path::Path;
 use std::time::Duration;
 
-use ethermem_udp::NoRingPlace;
 use ethermem_udp::seal::KeyFile;
+use ethermem_udp::{INTERFACES_MAX, NoRingPlace};
 use ethermem_units::Bytes;
 use ethermem_wire::clio::TenantId;
 
@@ -27,7 +27,26 @@ pub(super) fn node(url: &Url<'_>) -> Result<RemoteConfig, OpenError> {
 /// Reads a URL of `udp:`.
 pub(super) fn udp(url: &Url<'_>) -> Result<RemoteConfig, OpenError> {
     let host = host("udp", url)?.to_owned();
-    remote(&url.parameters()?, Way::Udp(host))
+    let parameters = url.parameters()?;
+    let via = parameters.text("via").map(interfaces).transpose()?.unwrap_or_default();
+    Ok(RemoteConfig { via, ..remote(&parameters, Way::Udp(host))? })
+}
+
+/// Names of interfaces, with commas between them. That they exist is checked when they are used.
+fn interfaces(text: &str) -> Result<Vec<String>, OpenError> {
+    let names: Vec<&str> = text.split(',').collect();
+    let twice = (1..names.len()).find(|&at| names[..at].contains(&names[at]));
+    let problem = if names.contains(&"") {
+        "must be names of interfaces with commas between".to_owned()
+    } else if names.len() > INTERFACES_MAX {
+        format!("{} interfaces: must be 1 to {INTERFACES_MAX}", names.len())
+    } else if let Some(at) = twice {
+        format!("`{}` is given twice", names[at])
+    } else {
+        return Ok(names.into_iter().map(str::to_owned).collect());
+    };
+    let problem = format!("`{text}`: {problem}");
+    Err(OpenError::BadParameter { name: "via".to_owned(), problem })
 }
 
 /// Reads a URL of `ring:`.
@@ -75,6 +94,7 @@ fn remote(parameters: &Parameters<'_>, way: Way) -> Result<RemoteConfig, OpenErr
     };
     Ok(RemoteConfig {
         way,
+        via: Vec::new(),
         tenant,
         key: key.map(|file| file.key),
         datagram_bytes_max: parameters.number("datagram_bytes").map(|bytes| bytes as usize),

@@ -51,6 +51,31 @@ fn parameters_of_a_memory_node_are_what_was_given_within_their_bounds() {
 }
 
 #[test]
+fn interfaces_are_a_list_of_names() {
+    let url = "udp://node:7400";
+    assert!(remote_of(url).via.is_empty());
+    assert_eq!(remote_of(&format!("{url}?via=eth0")).via, ["eth0"]);
+    assert_eq!(remote_of(&format!("{url}?via=eth0,eth1.5")).via, ["eth0", "eth1.5"]);
+    let most: Vec<String> = (0..8).map(|at| format!("e{at}")).collect();
+    assert_eq!(remote_of(&format!("{url}?via={}", most.join(","))).via, most);
+    let names = "must be names of interfaces with commas between";
+    for (given, problem) in [
+        ("", names),
+        (",", names),
+        ("eth0,", names),
+        ("eth0,,eth1", names),
+        ("eth0,eth1,eth0", "`eth0` is given twice"),
+        ("0,1,2,3,4,5,6,7,8", "9 interfaces: must be 1 to 8"),
+    ] {
+        let said = refused(&format!("{url}?via={given}"));
+        assert_eq!(said, format!("parameter `via`: `{given}`: {problem}"));
+    }
+    for scheme in ["node://node:7400", "ring://eth0"] {
+        assert!(refused(&format!("{scheme}?via=eth0")).contains("`via`"), "{scheme}");
+    }
+}
+
+#[test]
 fn a_key_is_for_its_tenant_alone() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("tenant.key");
