@@ -66,6 +66,7 @@ pub fn poll(polls: &mut [PollFd], limit_ns: Option<u64>, mask: usize) -> isize {
     if limit_ns != Some(0) {
         spin(polls);
     }
+    let _asleep = Asleep::new(polls);
     loop {
         let mut is_any = false;
         for poll in polls.iter() {
@@ -86,12 +87,46 @@ pub fn poll(polls: &mut [PollFd], limit_ns: Option<u64>, mask: usize) -> isize {
     }
 }
 
+/// Connections on which a thread sleeps in the kernel: whoever empties their rings meanwhile leaves
+/// the bell armed.
+struct Asleep([Option<Use>; SPUN_MAX]);
+
+impl Asleep {
+    fn new(polls: &[PollFd]) -> Asleep {
+        let mut asleep = Asleep([const { None }; SPUN_MAX]);
+        for (index, used) in polls.iter().filter_map(reads).enumerate() {
+            let Some(end) = used.end() else { continue };
+            let Some(place) = asleep.0.get_mut(index) else {
+                end.epolled.store(1, Ordering::SeqCst);
+                continue;
+            };
+            end.asleep.fetch_add(1, Ordering::SeqCst);
+            *place = Some(used);
+        }
+        asleep
+    }
+}
+
+impl Drop for Asleep {
+    fn drop(&mut self) {
+        for end in self.0.iter().flatten().filter_map(Use::end) {
+            end.asleep.fetch_sub(1, Ordering::SeqCst);
+        }
+    }
+}
+
 /// Makes what the kernel says about a socket true of the stream.
 fn correct(poll: &mut PollFd) {
     let Some(used) = reads(poll) else { return };
+    let Some(end) = used.end() else { return };
     if is_readable(&used) {
         poll.revents |= poll.events & READ_EVENTS;
-    } else if poll.revents & READ_EVENTS != 0 && sys::peek(used.fd) == sys::EAGAIN {
+    } else if end.error.load(Ordering::Acquire) != 0 {
+        poll.revents |= sys::POLLERR;
+    } else if poll.revents & READ_EVENTS != 0
+        && poll.revents & (sys::POLLERR | sys::POLLHUP) == 0
+        && rx::probe(used.fd, end) == sys::EAGAIN
+    {
         poll.revents &= !READ_EVENTS;
     }
 }
@@ -165,10 +200,9 @@ pub fn watched(epoll: i32, fd: i32, event: EpollEvent) {
     if events & sys::EPOLLIN == 0 || !rx::arm(&used, end) {
         return;
     }
-    let Some(view) = used.slot.view(false) else { return };
     // SAFETY: the lock of this direction is held.
     let consumer = unsafe { &*end.consumer.get() };
-    if consumer.bells(view.line) == 0 {
+    if used.slot.view(false).is_none_or(|view| consumer.bells(view.line) == 0) {
         let slot = used.slot;
         slot.owed_events.store(events, Ordering::Relaxed);
         slot.owed_data.store(data, Ordering::Relaxed);

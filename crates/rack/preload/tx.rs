@@ -11,7 +11,7 @@ use crate::buffers::Buffers;
 use crate::conn::{End, Use, View};
 use crate::ledger::Count;
 use crate::line::Producer;
-use crate::{mailbox, rack, restart, sys};
+use crate::{mailbox, rack, restart, rx, sys};
 
 /// Bytes that are published at once, so that the receiver copies while the sender does.
 const PIECE_BYTES: usize = 32 << 10;
@@ -44,7 +44,9 @@ pub fn send(used: &Use, end: &End, buffers: &mut Buffers, total: usize, flags: u
             Step::Sent => waited = false,
             Step::Failed(error) => return finish(buffers, error),
             Step::Full => {
-                wait_for_room(used, end);
+                if wait_for_room(used, end) == sys::EINTR && restart::interrupts() {
+                    return finish(buffers, sys::EINTR);
+                }
                 waited = true;
             }
             Step::KernelFull => {
@@ -72,7 +74,7 @@ fn step(
     // SAFETY: the lock of this direction is held, here and in the functions below.
     let producer = unsafe { &mut *end.producer.get() };
     let Some(view) = may_join.then(|| used.slot.view(true)).flatten() else {
-        return by_kernel(used, producer, buffers, total, flags);
+        return by_kernel(used, end, producer, buffers, total, flags);
     };
     let stays = end.stay.load(Ordering::Acquire) != 0;
     if !producer.in_ring() {
@@ -83,7 +85,7 @@ fn step(
             && sys::ioctl_number(used.fd, sys::SIOCOUTQ) <= KERNEL_QUEUE_BYTES
             && is_alive(used.fd);
         if !enters {
-            return by_kernel(used, producer, buffers, total, flags);
+            return by_kernel(used, end, producer, buffers, total, flags);
         }
         producer.enter_ring(view.line);
     }
@@ -99,7 +101,7 @@ fn step(
     rack::count(Count::Overflows, 1);
     producer.enter_kernel(view.line);
     wake_reader(&view);
-    by_kernel(used, producer, buffers, total, flags)
+    by_kernel(used, end, producer, buffers, total, flags)
 }
 
 /// Puts bytes into the ring. False if it takes none.
@@ -113,7 +115,7 @@ fn put(
 ) -> bool {
     let (seen, unread) = (producer.seen, producer.head != producer.seen);
     let Ok(room) = producer.room(view.line, view.size) else {
-        rack::count(Count::Faults, 1);
+        end.count_fault();
         end.stay.store(1, Ordering::Release);
         return false;
     };
@@ -133,6 +135,7 @@ fn put(
     if rings {
         ring_bell(used.fd, producer, view);
     }
+    producer.rang(view.line);
     wake_reader(view);
     true
 }
@@ -169,12 +172,21 @@ pub fn wake(word: &core::sync::atomic::AtomicU32) {
 /// Sends by the kernel's socket, without waiting.
 fn by_kernel(
     used: &Use,
+    end: &End,
     producer: &mut Producer,
     buffers: &mut Buffers,
     total: usize,
     flags: u32,
 ) -> Step {
-    let flags = (flags & !sys::MSG_MORE) | sys::MSG_DONTWAIT;
+    let error = rx::take_error(end);
+    if error != 0 {
+        return Step::Failed(error);
+    }
+    let mut flags = (flags & !sys::MSG_MORE) | sys::MSG_DONTWAIT;
+    if buffers.done > 0 {
+        // A call that has sent a part returns its bytes, and raises no signal.
+        flags |= sys::MSG_NOSIGNAL;
+    }
     let sent = buffers.few(total - buffers.done).send(used.fd, flags);
     if sent >= 0 {
         buffers.skip(sent as usize);
@@ -188,8 +200,7 @@ fn by_kernel(
 /// True unless the other end has closed, or will send no more: then the kernel's socket knows what
 /// a call must return.
 fn is_alive(fd: i32) -> bool {
-    let gone = sys::POLLRDHUP | sys::POLLHUP | sys::POLLERR;
-    sys::poll_one(fd, sys::POLLRDHUP, 0).is_ok_and(|found| found & gone == 0)
+    !rx::has_ended(fd)
 }
 
 fn check_alive(fd: i32, end: &End) -> bool {
@@ -201,8 +212,9 @@ fn check_alive(fd: i32, end: &End) -> bool {
     is_alive(fd)
 }
 
-fn wait_for_room(used: &Use, end: &End) {
-    let Some(view) = used.slot.view(true) else { return };
+/// The result of the sleep, or 0.
+fn wait_for_room(used: &Use, end: &End) -> isize {
+    let Some(view) = used.slot.view(true) else { return 0 };
     // SAFETY: only a copy is read; the lock is not needed for a guess.
     let head = unsafe { (*end.producer.get()).head };
     let is_full =
@@ -218,10 +230,9 @@ fn wait_for_room(used: &Use, end: &End) {
     let word = &view.line.waits.0.room;
     word.store(1, Ordering::Relaxed);
     fence(Ordering::SeqCst);
-    if is_full() {
-        sys::futex_wait(word.as_ptr(), 1, ROOM_MS);
-    }
+    let slept = if is_full() { sys::futex_wait(word.as_ptr(), 1, ROOM_MS) } else { 0 };
     word.store(0, Ordering::Relaxed);
+    slept
 }
 
 /// Waits until the kernel's socket takes bytes, as a blocking call does.

@@ -177,8 +177,24 @@ fn wait(
         return if owed == 0 { raw(events, most, false) } else { owed as isize };
     }
     // SAFETY: there is room for the rest.
-    let found = raw(unsafe { events.add(owed) }, most - owed, true);
-    owed as isize + found.max(0)
+    let found = raw(unsafe { events.add(owed) }, most - owed, true).max(0) as usize;
+    // SAFETY: the kernel has stored so many events behind those that were owed.
+    merge(unsafe { from_raw_parts_mut(events, owed + found) }, owed) as isize
+}
+
+/// Joins events of one descriptor, which the kernel has found and which was owed.
+fn merge(events: &mut [EpollEvent], owed: usize) -> usize {
+    let mut count = owed;
+    for index in owed..events.len() {
+        let EpollEvent { events: found, data } = events[index];
+        if let Some(same) = events[..owed].iter_mut().find(|event| { event.data } == data) {
+            same.events |= found;
+        } else {
+            events[count] = events[index];
+            count += 1;
+        }
+    }
+    count
 }
 
 #[unsafe(no_mangle)]

@@ -14,6 +14,10 @@ pub const CLOSED: u64 = 1 << 63;
 const RUNG: u64 = 1;
 /// Most bells that a consumer takes at once, whatever the shared words say.
 const BELLS_MAX: u64 = 64;
+/// Attempts to count a bell, while the consumer changes the same word.
+const BELL_ATTEMPTS: u32 = 64;
+/// Most turns without a byte that a consumer follows at once: a producer makes at most two.
+const EMPTY_TURNS_MAX: u32 = 8;
 
 /// A value on cache lines of its own; processors fetch lines in pairs.
 #[derive(Debug, Default)]
@@ -32,6 +36,8 @@ pub struct Produced {
     ends: [AtomicU64; 2],
     /// Position in the socket at which the next even turn begins, after all bells.
     kernel_start: AtomicU64,
+    /// Position up to which the bells of the ring's bytes are in the socket.
+    rung: AtomicU64,
 }
 
 /// Words that the consumer stores.
@@ -122,28 +128,29 @@ impl Producer {
         let must = core::mem::take(&mut self.must_ring);
         let bell = &line.bell.0;
         let mut was = bell.load(Ordering::Acquire);
-        while must || was & RUNG == 0 {
+        // An honest consumer changes the word at most twice meanwhile; a liar only harms itself.
+        for _ in 0..BELL_ATTEMPTS {
+            if !must && was & RUNG == RUNG {
+                return Ok(false);
+            }
             let next = (was & !RUNG).wrapping_add(2) | RUNG;
             match bell.compare_exchange(was, next, Ordering::AcqRel, Ordering::Acquire) {
-                Ok(_) => return Ok(true),
+                Ok(_) => break,
                 Err(now) => was = now,
             }
         }
-        Ok(false)
+        Ok(true)
     }
 
     /// Takes back a bell that the socket did not accept.
     pub fn unring(&self, line: &Line) {
-        let bell = &line.bell.0;
-        let mut was = bell.load(Ordering::Acquire);
-        while let Err(now) = bell.compare_exchange(
-            was,
-            (was & !RUNG).wrapping_sub(2),
-            Ordering::AcqRel,
-            Ordering::Acquire,
-        ) {
-            was = now;
-        }
+        line.bell.0.fetch_sub(2, Ordering::AcqRel);
+        line.bell.0.fetch_and(!RUNG, Ordering::AcqRel);
+    }
+
+    /// Notes that the socket has the bells of all that was published.
+    pub fn rang(&self, line: &Line) {
+        line.produced.0.rung.store(self.head, Ordering::Release);
     }
 
     /// True if the ring may be used next: it is open, and the consumer has reached this turn.
@@ -211,7 +218,7 @@ pub enum Armed {
 impl Consumer {
     /// Where the next bytes are, in a ring of `size` bytes.
     pub fn next(&mut self, line: &Line, size: u64) -> Next {
-        loop {
+        for _ in 0..EMPTY_TURNS_MAX {
             let turn = line.produced.0.turn.load(Ordering::Acquire);
             if turn < self.turn || turn - self.turn > 2 {
                 return Next::Fault;
@@ -243,6 +250,14 @@ impl Consumer {
             self.turn += 1;
             line.consumed.0.turn.store(self.turn, Ordering::Release);
         }
+        Next::Fault
+    }
+
+    /// True if all that was published has its bells in the socket. Of a closed ring this stays so.
+    #[must_use]
+    pub fn is_rung(&self, line: &Line) -> bool {
+        let head = line.produced.0.head.load(Ordering::Acquire) & !CLOSED;
+        line.produced.0.rung.load(Ordering::Acquire) == head
     }
 
     /// Bytes of the stream that are here, if the socket has `in_kernel` bytes, bells included.
@@ -275,12 +290,8 @@ impl Consumer {
     /// The producer need not ring: the consumer looks by itself, or sleeps on [`Waits::data`].
     pub fn quiet(&self, line: &Line) {
         let bell = &line.bell.0;
-        let mut was = bell.load(Ordering::Acquire);
-        while was & RUNG == 0 {
-            match bell.compare_exchange(was, was | RUNG, Ordering::AcqRel, Ordering::Acquire) {
-                Ok(_) => break,
-                Err(now) => was = now,
-            }
+        if bell.load(Ordering::Acquire) & RUNG == 0 {
+            bell.fetch_or(RUNG, Ordering::AcqRel);
         }
     }
 
@@ -289,11 +300,8 @@ impl Consumer {
     pub fn arm(&self, line: &Line) -> Armed {
         let bell = &line.bell.0;
         let mut was = bell.load(Ordering::Acquire);
-        while was & RUNG == RUNG {
-            match bell.compare_exchange(was, was & !RUNG, Ordering::AcqRel, Ordering::Acquire) {
-                Ok(_) => break,
-                Err(now) => was = now,
-            }
+        if was & RUNG == RUNG {
+            was = bell.fetch_and(!RUNG, Ordering::AcqRel);
         }
         let before = (was >> 1).saturating_sub(self.bells).min(BELLS_MAX);
         fence(Ordering::SeqCst);

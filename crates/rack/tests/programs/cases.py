@@ -1,5 +1,6 @@
 """Unmodified programs whose sockets are in a rack: cases.py CASE. A failed check ends it with 1."""
 
+import errno
 import hashlib
 import os
 import random
@@ -279,6 +280,246 @@ def waits() -> None:
     assert client.recv(1) == b""
 
 
+def reset() -> None:
+    """A reset is an error, not an end; what came before it is received first."""
+    server = listener()
+
+    def broken(way: str, unread: bytes) -> None:
+        client, accepted = connected(server)
+        accepted.sendall(unread)
+        client.sendall(b"never read")
+
+        def close() -> None:
+            time.sleep(0.2 if way == "sleep" else 0)
+            accepted.close()
+
+        thread = threading.Thread(target=close)
+        thread.start()
+        if way != "sleep":
+            thread.join()
+        assert take(client, len(unread)) == unread
+        if way == "poll":
+            poller = select.poll()
+            poller.register(client, select.POLLIN)
+            assert poller.poll(5000)
+        if way == "option":
+            assert client.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR) == errno.ECONNRESET
+        else:
+            try:
+                client.send(b"x") if way == "send" else client.recv(1)
+                raise AssertionError(f"{way}: a reset is no end")
+            except ConnectionResetError:
+                pass
+        assert client.recv(1) == b"", "the error is told once"
+        thread.join()
+
+    for way in ("at once", "sleep", "poll", "option", "send"):
+        for unread in (b"", b"abc"):
+            broken(way, unread)
+
+
+def readers() -> None:
+    """A thread that sleeps in poll or recv is woken, whatever another thread reads meanwhile."""
+    client, accepted = connected(listener())
+    woken = threading.Event()
+
+    def sleep_in_poll() -> None:
+        poller = select.poll()
+        poller.register(client, select.POLLIN)
+        while not woken.is_set():
+            assert poller.poll(10_000), "a wake-up is lost"
+            if client.recv(1, socket.MSG_PEEK) == b"!":
+                woken.set()
+
+    def sleep_in_recv() -> None:
+        while not woken.is_set():
+            if client.recv(1, socket.MSG_PEEK) == b"!":
+                woken.set()
+
+    for sleeper in (sleep_in_poll, sleep_in_recv):
+        woken.clear()
+        thread = threading.Thread(target=sleeper)
+        thread.start()
+        # Both threads find messages; the sleeper is in the kernel before most of them.
+        for delay in (0.1, 0, 0, 0.05, 0):
+            time.sleep(delay)
+            accepted.sendall(b"abc")
+            assert take(client, 3) == b"abc"
+        time.sleep(0.1)
+        accepted.sendall(b"!")
+        assert woken.wait(5), f"{sleeper.__name__}: a wake-up is lost"
+        thread.join()
+        assert client.recv(1) == b"!"
+
+
+def urgent() -> None:
+    """An urgent byte of the other end does not keep a reader busy."""
+    client, accepted = connected(listener())
+    client.sendall(b"a")
+    client.send(b"!", socket.MSG_OOB)
+    client.sendall(b"b")
+    time.sleep(0.1)
+    assert take(accepted, 2) == b"ab"
+
+
+def stopped() -> None:
+    """A call that has sent a part returns it: it raises no signal, and a signal ends it."""
+    raised: list[int] = []
+    signal.signal(signal.SIGPIPE, lambda number, _: raised.append(number))
+    client, accepted = connected(listener())
+    data = bytes(30 << 20)
+    threading.Timer(0.3, client.shutdown, (socket.SHUT_WR,)).start()
+    sent = os.write(client.fileno(), data)
+    time.sleep(0.1)
+    assert 0 < sent < len(data) and not raised, (sent, raised)
+    assert len(take(accepted, sent)) == sent
+
+    class Stop(Exception):
+        pass
+
+    def stop(*_: object) -> None:
+        raise Stop
+
+    signal.signal(signal.SIGALRM, stop)
+    # The call waits for the ring first, and then for the kernel's socket.
+    for delay in (0.005, 0.2):
+        client, accepted = connected(listener())
+        signal.setitimer(signal.ITIMER_REAL, delay)
+        try:
+            os.write(client.fileno(), data)
+            time.sleep(1)
+            raise AssertionError("the signal comes before the end of the call")
+        except Stop:
+            pass
+
+
+def forks() -> None:
+    """A child that was forked while another thread accepts can accept by itself."""
+    busy, own = listener(), listener()
+
+    def accept() -> None:
+        while True:
+            busy.accept()[0].close()
+
+    def connect() -> None:
+        while True:
+            socket.create_connection(busy.getsockname()).close()
+
+    for target in (accept, connect):
+        threading.Thread(target=target, daemon=True).start()
+
+    def serve() -> None:
+        signal.alarm(5)
+        end, _ = own.accept()
+        assert take(end, 1) == b"?"
+        end.sendall(b"!")
+        end.close()
+
+    for _ in range(200):
+        process = child(serve)
+        with socket.create_connection(own.getsockname()) as end:
+            end.sendall(b"?")
+            assert take(end, 1) == b"!"
+        assert ended(process) == 0
+
+
+COPY = "while d := os.read(0, 3000): os.write(1, d)"
+PROGRAM = [sys.executable, "-c", f"import os\n{COPY}"]
+
+
+def numbers(count: int) -> bytes:
+    return b"".join(b"%07d\n" % number for number in range(count))
+
+
+def unread() -> None:
+    """Bytes that are unread when a program takes the socket over come first, and none is lost."""
+    server = listener()
+    data = numbers(20_000)
+    for unread in (1, 5000, 40_000, len(data) - 1):
+        for way in ("exec", "spawn", "pass"):
+            client, accepted = connected(server)
+            if way == "exec":
+                # Some bytes are in the kernel's socket, and an epoll set has armed the bell.
+                epoll = select.epoll()
+                epoll.register(accepted, select.EPOLLIN)
+                assert not epoll.poll(0)
+                epoll.close()
+            # The new reader has some bytes to send of its own, which its end had sent before.
+            accepted.sendall(b"first")
+            got: list[bytes] = []
+            thread = threading.Thread(target=exchange, args=(client, data, unread, got))
+            thread.start()
+            time.sleep(0.02)
+            process = take_over(way, accepted)
+            accepted.close()
+            thread.join()
+            assert got[0] == b"first" + data, (way, unread, len(got[0]))
+            assert ended(process) == 0
+
+
+def exchange(client: socket.socket, data: bytes, unread: int, got: list[bytes]) -> None:
+    """Sends a part before the take-over, and the rest at the same time; takes all of it back."""
+    client.sendall(data[:unread])
+    parts = []
+
+    def receive() -> None:
+        while part := client.recv(10_000):
+            parts.append(part)
+
+    thread = threading.Thread(target=receive)
+    thread.start()
+    for start in range(unread, len(data), 1000):
+        client.sendall(data[start : min(start + 1000, len(data))])
+        if start % 7 == 0:
+            time.sleep(0.0003)
+    client.shutdown(socket.SHUT_WR)
+    thread.join()
+    got.append(b"".join(parts))
+
+
+def take_over(way: str, end: socket.socket) -> int:
+    if way == "exec":
+
+        def run() -> None:
+            os.dup2(end.fileno(), 0)
+            os.dup2(end.fileno(), 1)
+            os.execv(PROGRAM[0], PROGRAM)
+
+        return child(run)
+    if way == "spawn":
+        return subprocess.Popen(PROGRAM, stdin=end, stdout=end).pid
+    one, other = socket.socketpair()
+
+    def serve() -> None:
+        end.close()
+        _, fds, _, _ = socket.recv_fds(other, 1, 1)
+        got = socket.socket(fileno=fds[0])
+        poller = select.poll()
+        poller.register(got, select.POLLIN)
+        assert poller.poll(5000), "bytes are here"
+        while data := got.recv(3000):
+            got.sendall(data)
+
+    process = child(serve)
+    socket.send_fds(one, [b"x"], [end.fileno()])
+    return process
+
+
+def stranded() -> None:
+    """A program without the library gets an error, never a stream with a gap."""
+    client, accepted = connected(listener())
+    client.sendall(b"unread")
+    code = "import os\ntry: os.read(0, 9)\nexcept ConnectionResetError: os._exit(7)"
+    words = [sys.executable, "-c", code]
+    process = subprocess.Popen(words, stdin=accepted, env={"PATH": os.environ["PATH"]})
+    assert process.wait() == 7
+    try:
+        client.recv(1)
+        raise AssertionError("the other end gets an error, too")
+    except ConnectionResetError:
+        pass
+
+
 def many() -> None:
     """Ten thousand connections, some at a time, leave no descriptor and no mapping."""
 
@@ -305,7 +546,10 @@ def many() -> None:
     assert now[0] == before[0] and now[1] < before[1] + 100, (before, now)
 
 
-CASES = (streams, fork, killed, plain, executed, passed, waits, many)
+CASES = (
+    *(streams, fork, killed, plain, executed, passed, waits, many),
+    *(reset, readers, urgent, stopped, forks, unread, stranded),
+)
 
 if __name__ == "__main__":
     {case.__name__: case for case in CASES}[sys.argv[1]]()

@@ -120,8 +120,25 @@ def states(end, epoll):
     return found, len(reads), len(writes), len(errors), edge, readable(end)
 
 
-def option(random_, end):
-    way = random_.randrange(4)
+def passed(pair, side):
+    """Replaces an end by a copy that was passed by a Unix socket: memory returns to the kernel."""
+    end, epoll = pair.ends[side], pair.epolls[side]
+    epoll.unregister(end)
+    one, other = socket.socketpair()
+    socket.send_fds(one, [b"x"], [end.fileno()])
+    _, fds, _, _ = socket.recv_fds(other, 1, 1)
+    one.close()
+    other.close()
+    end.close()
+    pair.ends[side] = socket.socket(fileno=fds[0])
+    pair.ends[side].setblocking(False)
+    epoll.register(pair.ends[side], select.EPOLLIN)
+
+
+def option(random_, pair, side):
+    way, end = random_.randrange(4), pair.ends[side]
+    if way == 3 and end.fileno() >= 0 and random_.random() < 0.1:
+        return passed(pair, side)
     if way == 0:
         end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     if way == 1:
@@ -176,7 +193,7 @@ def main() -> None:
             elif kind < 19:
 
                 def call(index, own=own, side=side):
-                    return option(random.Random(own), pairs[index].ends[side])
+                    return option(random.Random(own), pairs[index], side)
             elif random_.random() < 0.05:
                 how = random_.choice([socket.SHUT_WR, socket.SHUT_RDWR, None])
                 is_over = is_over or how != socket.SHUT_WR
@@ -198,6 +215,8 @@ def main() -> None:
                 flight[1 - side] -= len(got)
         for pair in pairs:
             pair.close()
+        for file in files:
+            file.truncate(0)
     print(f"{done} calls without a difference")
 
 
