@@ -11,6 +11,7 @@ use crate::ledger::Count;
 use crate::line::{Consumer, Line, Producer};
 use crate::lock::Lock;
 use crate::offer::{Address, HEADER_BYTES, memory_bytes};
+use crate::shared::References;
 use crate::{rack, sys};
 
 /// Descriptors from this number on stay with the kernel.
@@ -69,8 +70,12 @@ pub struct End {
     pub left: AtomicU32,
     /// When the other end was last checked for life, in milliseconds.
     pub checked_ms: AtomicU64,
+    /// Bytes behind the producer's head that the program fills to send them by reference.
+    pub reserved: AtomicU64,
     pub producer: UnsafeCell<Producer>,
     pub consumer: UnsafeCell<Consumer>,
+    /// References that the program has to received bytes.
+    pub held: UnsafeCell<References>,
     pub local: Address,
     pub peer: Address,
     /// This end accepted.
@@ -119,9 +124,13 @@ pub struct Slot {
     pub owed: AtomicI32,
     pub owed_events: AtomicU32,
     pub owed_data: AtomicU64,
+    /// The descriptor by which the set has the socket.
+    pub owed_fd: AtomicI32,
     /// Where the file of unread bytes is mapped, and its bytes.
     pub left: AtomicUsize,
     pub left_bytes: AtomicUsize,
+    /// Both rings, each mapped twice in a row, for references: from this end, and to it.
+    pub mirrors: [AtomicUsize; 2],
 }
 
 /// The first bytes of a connection's memory.
@@ -160,8 +169,10 @@ impl Slot {
             owed: AtomicI32::new(-1),
             owed_events: AtomicU32::new(0),
             owed_data: AtomicU64::new(0),
+            owed_fd: AtomicI32::new(-1),
             left: AtomicUsize::new(0),
             left_bytes: AtomicUsize::new(0),
+            mirrors: [const { AtomicUsize::new(0) }; 2],
         }
     }
 
@@ -390,6 +401,7 @@ fn free(slot: &'static Slot) {
         unmap(memory, slot.ring_bytes.load(Ordering::Acquire));
     }
     let left = slot.left.swap(0, Ordering::AcqRel);
+    crate::shared::unmap(slot);
     // SAFETY: no descriptor and no call refers to the pages.
     unsafe {
         if end != 0 {

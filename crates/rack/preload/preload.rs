@@ -27,6 +27,7 @@ mod rack;
 mod ready;
 mod restart;
 mod rx;
+mod shared;
 mod sync;
 mod sys;
 mod tx;
@@ -81,6 +82,7 @@ extern "C" fn after_fork() {
     rack::enter_process();
     conn::after_fork();
     mailbox::after_fork();
+    shared::after_fork();
 }
 
 #[used]

@@ -206,10 +206,20 @@ pub fn watched(epoll: i32, fd: i32, event: EpollEvent) {
         let slot = used.slot;
         slot.owed_events.store(events, Ordering::Relaxed);
         slot.owed_data.store(data, Ordering::Relaxed);
+        slot.owed_fd.store(fd, Ordering::Relaxed);
         if slot.owed.swap(epoll, Ordering::AcqRel) < 0 {
             OWED.fetch_add(1, Ordering::AcqRel);
         }
+        // Threads that sleep in the set look at what it is owed when they are woken.
+        modify(epoll, fd, events | sys::EPOLLOUT, data);
     }
+}
+
+fn modify(epoll: i32, fd: i32, events: u32, data: u64) {
+    let event = EpollEvent { events, data };
+    let at = &raw const event as usize;
+    // SAFETY: the kernel reads the event.
+    unsafe { sys::call4(sys::EPOLL_CTL, epoll as usize, sys::EPOLL_MOD, fd as usize, at) };
 }
 
 /// A slot that is freed is owed nothing.
@@ -219,9 +229,38 @@ pub fn forgive(slot: &conn::Slot) {
     }
 }
 
+/// True if some epoll set is owed an event.
+pub fn is_any_owed() -> bool {
+    OWED.load(Ordering::Acquire) > 0
+}
+
+/// The slot that owes this event to a set.
+fn owes(epoll: i32, data: u64) -> Option<&'static conn::Slot> {
+    conn::all().find(|slot| {
+        slot.owed.load(Ordering::Acquire) == epoll
+            && slot.owed_data.load(Ordering::Relaxed) == data
+    })
+}
+
+/// The event that a slot owes, if its bytes are still here; its set has the program's events again.
+fn pay(epoll: i32, slot: &'static conn::Slot) -> Option<EpollEvent> {
+    let asked = slot.owed_events.load(Ordering::Relaxed);
+    let data = slot.owed_data.load(Ordering::Relaxed);
+    let used = conn::hold(slot);
+    let has = used.end().is_some_and(|end| rx::available(&used, end) > 0);
+    let is_once = has && asked & sys::EPOLLONESHOT != 0;
+    // An event of a set that wants one alone disables the socket: no event is enabled but errors.
+    let events = if is_once { sys::EPOLLONESHOT } else { asked };
+    modify(epoll, slot.owed_fd.load(Ordering::Relaxed), events, data);
+    if !has || asked & (sys::EPOLLET | sys::EPOLLONESHOT) != 0 {
+        forgive(slot);
+    }
+    has.then_some(EpollEvent { events: asked & (sys::EPOLLIN | sys::EPOLLRDNORM), data })
+}
+
 /// Events that an epoll set is owed: bytes that came without a bell.
 pub fn owed(epoll: i32, events: &mut [EpollEvent]) -> usize {
-    if OWED.load(Ordering::Acquire) == 0 {
+    if !is_any_owed() {
         return 0;
     }
     let mut count = 0;
@@ -229,17 +268,27 @@ pub fn owed(epoll: i32, events: &mut [EpollEvent]) -> usize {
         if count == events.len() {
             break;
         }
-        let asked = slot.owed_events.load(Ordering::Relaxed);
-        let used = conn::hold(slot);
-        let has = used.end().is_some_and(|end| rx::available(&used, end) > 0);
-        if has {
-            let data = slot.owed_data.load(Ordering::Relaxed);
-            let found = asked & (sys::EPOLLIN | sys::EPOLLRDNORM);
-            events[count] = EpollEvent { events: found, data };
+        if let Some(event) = pay(epoll, slot) {
+            events[count] = event;
             count += 1;
         }
-        if !has || asked & (sys::EPOLLET | sys::EPOLLONESHOT) != 0 {
-            forgive(slot);
+    }
+    count
+}
+
+/// Makes events of the kernel those that the program has asked for; returns their number.
+pub fn translate(epoll: i32, events: &mut [EpollEvent]) -> usize {
+    let mut count = 0;
+    for index in 0..events.len() {
+        let mut event = events[index];
+        if let Some(slot) = owes(epoll, event.data) {
+            let asked = slot.owed_events.load(Ordering::Relaxed);
+            let also = pay(epoll, slot).map_or(0, |event| event.events);
+            event.events = also | (event.events & (asked | !sys::EPOLLOUT));
+        }
+        if event.events != 0 {
+            events[count] = event;
+            count += 1;
         }
     }
     count

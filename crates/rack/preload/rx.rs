@@ -163,7 +163,7 @@ pub fn take_error(end: &End) -> isize {
 }
 
 /// After bytes were taken: an empty ring has no bell in the socket.
-fn settle(used: &Use, end: &End, consumer: &mut Consumer, view: &View) {
+pub fn settle(used: &Use, end: &End, consumer: &mut Consumer, view: &View) {
     if consumer.next(view.line, view.size) != Next::Ring(0) {
         return;
     }
@@ -373,7 +373,7 @@ fn wait(used: &Use, end: &End, in_ring: bool, sleeps: &mut u32) -> Result<(), is
     slept
 }
 
-fn sleep_on_memory(view: &View, consumer: &Consumer) -> Result<(), isize> {
+pub fn sleep_on_memory(view: &View, consumer: &Consumer) -> Result<(), isize> {
     let word = &view.line.waits.0.data;
     word.store(1, Ordering::Relaxed);
     fence(Ordering::SeqCst);
@@ -384,7 +384,7 @@ fn sleep_on_memory(view: &View, consumer: &Consumer) -> Result<(), isize> {
 }
 
 /// Polls memory for a while. True if something has changed.
-fn spin(used: &Use, view: &View, consumer: &Consumer) -> bool {
+pub fn spin(used: &Use, view: &View, consumer: &Consumer) -> bool {
     let budget_us = used.slot.spin_us.load(Ordering::Relaxed);
     if !rack::spins() {
         return !is_unchanged(view, consumer);

@@ -9,6 +9,8 @@ pub const LSEEK: usize = 8;
 pub const MMAP: usize = 9;
 pub const MUNMAP: usize = 11;
 pub const IOCTL: usize = 16;
+pub const YIELD: usize = 24;
+pub const MREMAP: usize = 25;
 pub const PREAD: usize = 17;
 pub const PWRITE: usize = 18;
 pub const READV: usize = 19;
@@ -54,7 +56,11 @@ pub const EPOLL_PWAIT2: usize = 441;
 pub const EINTR: isize = -4;
 pub const EBADF: isize = -9;
 pub const EAGAIN: isize = -11;
+pub const ENOMEM: isize = -12;
+pub const EBUSY: isize = -16;
 pub const EINVAL: isize = -22;
+pub const EMSGSIZE: isize = -90;
+pub const ENOBUFS: isize = -105;
 pub const ECONNRESET: isize = -104;
 pub const EINPROGRESS: isize = -115;
 
@@ -114,10 +120,12 @@ pub const POLLPRI: i16 = 2;
 pub const POLLRDNORM: i16 = 0x40;
 pub const POLLRDHUP: i16 = 0x2000;
 pub const EPOLLIN: u32 = 1;
+pub const EPOLLOUT: u32 = 4;
 pub const EPOLLRDNORM: u32 = 0x40;
 pub const EPOLLET: u32 = 1 << 31;
 pub const EPOLLONESHOT: u32 = 1 << 30;
 pub const EPOLL_DEL: i32 = 2;
+pub const EPOLL_MOD: usize = 3;
 
 pub const SHUT_RD: i32 = 0;
 

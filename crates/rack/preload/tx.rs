@@ -44,7 +44,7 @@ pub fn send(used: &Use, end: &End, buffers: &mut Buffers, total: usize, flags: u
             Step::Sent => waited = false,
             Step::Failed(error) => return finish(buffers, error),
             Step::Full => {
-                if wait_for_room(used, end) == sys::EINTR && restart::interrupts() {
+                if wait_for_room(used, end, 1) == sys::EINTR && restart::interrupts() {
                     return finish(buffers, sys::EINTR);
                 }
                 waited = true;
@@ -77,17 +77,8 @@ fn step(
         return by_kernel(used, end, producer, buffers, total, flags);
     };
     let stays = end.stay.load(Ordering::Acquire) != 0;
-    if !producer.in_ring() {
-        let joined = used.slot.header().is_some_and(|it| it.joined.load(Ordering::Acquire) == 1);
-        let enters = joined
-            && !stays
-            && producer.may_enter_ring(view.line)
-            && sys::ioctl_number(used.fd, sys::SIOCOUTQ) <= KERNEL_QUEUE_BYTES
-            && is_alive(used.fd);
-        if !enters {
-            return by_kernel(used, end, producer, buffers, total, flags);
-        }
-        producer.enter_ring(view.line);
+    if !enter(used, end, producer, &view) {
+        return by_kernel(used, end, producer, buffers, total, flags);
     }
     let by_ring = !stays && put(used, end, producer, &view, buffers, total);
     if by_ring {
@@ -102,6 +93,23 @@ fn step(
     producer.enter_kernel(view.line);
     wake_reader(&view);
     by_kernel(used, end, producer, buffers, total, flags)
+}
+
+/// True if the next bytes go into the ring, as far as it has room.
+pub fn enter(used: &Use, end: &End, producer: &mut Producer, view: &View) -> bool {
+    if producer.in_ring() {
+        return true;
+    }
+    let joined = used.slot.header().is_some_and(|it| it.joined.load(Ordering::Acquire) == 1);
+    let enters = joined
+        && end.stay.load(Ordering::Acquire) == 0
+        && producer.may_enter_ring(view.line)
+        && sys::ioctl_number(used.fd, sys::SIOCOUTQ) <= KERNEL_QUEUE_BYTES
+        && is_alive(used.fd);
+    if enters {
+        producer.enter_ring(view.line);
+    }
+    enters
 }
 
 /// Puts bytes into the ring. False if it takes none.
@@ -119,23 +127,35 @@ fn put(
         end.stay.store(1, Ordering::Release);
         return false;
     };
-    if room == 0 || (unread && producer.seen == seen && !check_alive(used.fd, end)) {
+    // A reserved buffer lies where these bytes would.
+    if room == 0 || end.reserved.load(Ordering::Acquire) != 0 {
+        return false;
+    }
+    if unread && producer.seen == seen && !check_alive(used.fd, end) {
         return false;
     }
     let bytes = (total - buffers.done).min(PIECE_BYTES).min(room as usize);
     let before = (buffers.done, producer.head);
     let mut ahead = buffers.fork();
     ahead.copy(view, before.1, bytes, true);
-    let Ok(rings) = producer.publish(view.line, bytes as u64) else {
+    if !publish(used, end, producer, view, bytes as u64) {
+        return false;
+    }
+    *buffers = ahead;
+    true
+}
+
+/// Publishes bytes behind the head. False if the ring has been closed.
+pub fn publish(used: &Use, end: &End, from: &mut Producer, view: &View, bytes: u64) -> bool {
+    let Ok(rings) = from.publish(view.line, bytes) else {
         end.stay.store(1, Ordering::Release);
         return false;
     };
-    *buffers = ahead;
-    rack::count(Count::MemoryBytes, bytes as u64);
+    rack::count(Count::MemoryBytes, bytes);
     if rings {
-        ring_bell(used.fd, producer, view);
+        ring_bell(used.fd, from, view);
     }
-    producer.rang(view.line);
+    from.rang(view.line);
     wake_reader(view);
     true
 }
@@ -212,13 +232,14 @@ fn check_alive(fd: i32, end: &End) -> bool {
     is_alive(fd)
 }
 
-/// The result of the sleep, or 0.
-fn wait_for_room(used: &Use, end: &End) -> isize {
+/// Waits a while for room for so many bytes; the result of the sleep, or 0.
+pub fn wait_for_room(used: &Use, end: &End, bytes: u64) -> isize {
     let Some(view) = used.slot.view(true) else { return 0 };
     // SAFETY: only a copy is read; the lock is not needed for a guess.
     let head = unsafe { (*end.producer.get()).head };
+    let most = view.size.saturating_sub(bytes);
     let is_full =
-        || head.wrapping_sub(view.line.consumed.0.tail.load(Ordering::Acquire)) >= view.size;
+        || head.wrapping_sub(view.line.consumed.0.tail.load(Ordering::Acquire)) > most;
     if rack::spins() {
         let until = rack::now_ns() + u64::from(rack::SPIN_US_MAX) * 1000;
         while is_full() && rack::now_ns() < until {

@@ -172,14 +172,25 @@ fn wait(
         return raw(events, most, false);
     }
     // SAFETY: the program passes room for so many events.
-    let owed = ready::owed(epoll, unsafe { from_raw_parts_mut(events, most) });
-    if owed == 0 || owed == most {
-        return if owed == 0 { raw(events, most, false) } else { owed as isize };
+    let all = unsafe { from_raw_parts_mut(events, most) };
+    loop {
+        let owed = ready::owed(epoll, all);
+        if owed == most {
+            return owed as isize;
+        }
+        let found = raw(all[owed..].as_mut_ptr(), most - owed, owed > 0);
+        if owed > 0 {
+            return merge(&mut all[..owed + found.max(0) as usize], owed) as isize;
+        }
+        if found <= 0 || !ready::is_any_owed() {
+            return found;
+        }
+        // The set was woken because it is owed an event since.
+        let told = ready::translate(epoll, &mut all[..found as usize]);
+        if told > 0 {
+            return told as isize;
+        }
     }
-    // SAFETY: there is room for the rest.
-    let found = raw(unsafe { events.add(owed) }, most - owed, true).max(0) as usize;
-    // SAFETY: the kernel has stored so many events behind those that were owed.
-    merge(unsafe { from_raw_parts_mut(events, owed + found) }, owed) as isize
 }
 
 /// Joins events of one descriptor, which the kernel has found and which was owed.

@@ -29,6 +29,8 @@ pub struct Report {
     pub ends_in_memory: u64,
     /// Bytes sent through memory.
     pub memory_bytes: u64,
+    /// Bytes of these that were sent by reference, without a copy.
+    pub reference_bytes: u64,
     /// Bytes that the rack's connections sent by the kernel.
     pub kernel_bytes: u64,
     /// Bells put into sockets.
@@ -205,6 +207,7 @@ impl Report {
         for (sum, count) in [
             (&mut self.ends_in_memory, Count::Joined),
             (&mut self.memory_bytes, Count::MemoryBytes),
+            (&mut self.reference_bytes, Count::ReferenceBytes),
             (&mut self.kernel_bytes, Count::KernelBytes),
             (&mut self.bells, Count::Bells),
             (&mut self.mapped_bytes, Count::Mapped),
@@ -229,7 +232,7 @@ impl Report {
         let closed = if self.is_closed { "closed" } else { "OPEN" };
         format!(
             "rack {}: {} processes, {} still running\n\
-             by memory   {} ends, {} B, {} bells\n\
+             by memory   {} ends, {} B, {} B of them by reference, {} bells\n\
              by kernel   {} B; {fallbacks} connections: {} without library, {} without room, \
              {} returned; {} overflows, {} faults\n\
              carried     {} B to other readers, {} B STRANDED\n\
@@ -239,6 +242,7 @@ impl Report {
             self.running,
             self.ends_in_memory,
             self.memory_bytes,
+            self.reference_bytes,
             self.bells,
             self.kernel_bytes,
             self.without_library,

@@ -41,10 +41,12 @@ pub enum Count {
     Carried,
     /// Bytes that were put aside, and read.
     Claimed,
+    /// Bytes sent through memory by reference.
+    ReferenceBytes,
 }
 
 /// Number of counters.
-pub const COUNTS: usize = 13;
+pub const COUNTS: usize = 14;
 
 /// What one process has counted.
 #[derive(Debug)]

@@ -130,6 +130,11 @@ fn a_thread_that_sleeps_is_woken_whatever_others_read() {
 }
 
 #[test]
+fn bytes_that_came_before_a_set_wake_its_thread() {
+    assert!(case("watched").memory_bytes > 0);
+}
+
+#[test]
 fn an_urgent_byte_keeps_no_reader_busy() {
     case("urgent");
 }
@@ -166,6 +171,49 @@ fn a_full_pool_leaves_connections_to_the_kernel() {
     let (report, status) = ethermem_rack::run(&config, &words).unwrap();
     assert!(status.success() && report.is_closed, "{report:?}");
     assert!(report.without_room > 0 && report.ends_in_memory > 0, "{report:?}");
+}
+
+#[test]
+fn buffers_go_by_reference_and_come_back() {
+    for ring_bytes in [4 << 10, 64 << 10] {
+        let name = format!("mixed-{ring_bytes}");
+        let report = run(&name, ring_bytes, &["buffers.py", "mixed", &seed("BUFFERS_SEED")]);
+        assert!(report.reference_bytes > 0 && report.stranded_bytes == 0, "{report:?}");
+    }
+    for name in ["misused", "pinned"] {
+        let report = run(name, 64 << 10, &["buffers.py", name]);
+        assert!(report.reference_bytes > 0, "{report:?}");
+    }
+}
+
+#[test]
+fn a_peer_that_dies_with_references_gives_them_back() {
+    let report = run("died", 4 << 10, &["buffers.py", "died"]);
+    assert!(report.recovered_bytes > 0 && report.reference_bytes > 0, "{report:?}");
+}
+
+/// Runs a compiled program of `examples`.
+fn example(name: &str, program: &Path) {
+    let words = [program.as_os_str().to_owned()];
+    let (report, status) = ethermem_rack::run(&rack(name, 64 << 10), &words).expect("it runs");
+    assert!(status.success() && report.is_closed, "{status}: {report:?}");
+    assert!(report.reference_bytes > 10_000_000, "{report:?}");
+}
+
+#[test]
+fn the_examples_pass_buffers_in_rust_and_in_c() {
+    let own = std::env::current_exe().unwrap();
+    let folder = own.parent().and_then(Path::parent).unwrap().join("examples");
+    example("rust", &folder.join("rack_buffers"));
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let folder = tempfile::tempdir().unwrap();
+    let program = folder.path().join("rack_buffers");
+    let mut compiler = std::process::Command::new("cc");
+    compiler.args(["-std=gnu11", "-Wall", "-Wextra", "-Werror", "-O1", "-I"]);
+    compiler.arg(root.join("crates/capi/include")).arg(root.join("examples/rack_buffers.c"));
+    assert!(compiler.arg("-o").arg(&program).status().unwrap().success());
+    example("c", &program);
+    assert!(!std::process::Command::new(&program).status().unwrap().success(), "not in a rack");
 }
 
 #[test]

@@ -352,6 +352,44 @@ def readers() -> None:
         assert client.recv(1) == b"!"
 
 
+def watched() -> None:
+    """Bytes that came before a socket entered a set wake the thread that sleeps in the set."""
+    server = listener()
+    for more in (0, select.EPOLLET, select.EPOLLONESHOT, select.EPOLLOUT):
+        client, accepted = connected(server)
+        with select.epoll() as epoll:
+            found: list[tuple[int, int]] = []
+
+            def sleep(epoll=epoll, found=found) -> None:
+                found.extend(epoll.poll(5))
+
+            # The end polls memory when the first byte comes, so that no bell is rung.
+            reader = threading.Thread(target=client.recv, args=(1,))
+            reader.start()
+            time.sleep(0.005)
+            accepted.sendall(b"abc")
+            reader.join()
+            thread = threading.Thread(target=sleep)
+            thread.start()
+            time.sleep(0.1)
+            epoll.register(client, select.EPOLLIN | more)
+            thread.join()
+            events = select.EPOLLIN | (more & select.EPOLLOUT)
+            assert found == [(client.fileno(), events)], (more, found)
+            again = epoll.poll(0.05)
+            assert again == ([] if more & (select.EPOLLET | select.EPOLLONESHOT) else found), again
+            assert take(client, 2) == b"bc"
+            assert epoll.poll(0) == ([(client.fileno(), more)] if more == select.EPOLLOUT else [])
+            if more == select.EPOLLONESHOT:
+                accepted.sendall(b"d")
+                assert epoll.poll(0.05) == [], "the event was given once"
+                epoll.modify(client, select.EPOLLIN | more)
+            else:
+                accepted.sendall(b"d")
+            assert epoll.poll(5) == [(client.fileno(), events)]
+            assert client.recv(9) == b"d"
+
+
 def urgent() -> None:
     """An urgent byte of the other end does not keep a reader busy."""
     client, accepted = connected(listener())
@@ -548,7 +586,7 @@ def many() -> None:
 
 CASES = (
     *(streams, fork, killed, plain, executed, passed, waits, many),
-    *(reset, readers, urgent, stopped, forks, unread, stranded),
+    *(reset, readers, watched, urgent, stopped, forks, unread, stranded),
 )
 
 if __name__ == "__main__":

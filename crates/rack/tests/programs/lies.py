@@ -18,6 +18,8 @@ import sys
 import threading
 import time
 
+import buffers
+
 HOST = "127.0.0.1"
 # The layout of the memory: crates/rack/preload/conn.rs and crates/rack/src/line.rs.
 HEADER = (0, 8, 16)
@@ -32,7 +34,7 @@ LIMITED_S = 1
 CALL_S = 10
 ERRORS = {
     *(errno.EAGAIN, errno.ECONNRESET, errno.EPIPE, errno.ENOTCONN, errno.EINTR),
-    *(errno.ETIMEDOUT, errno.EINVAL),
+    *(errno.ETIMEDOUT, errno.EINVAL, errno.ENOBUFS),
 }
 
 
@@ -150,9 +152,33 @@ def wait(own: random.Random, end: socket.socket) -> None:
         os.close(other)
 
 
-def use(own: random.Random, end: socket.socket) -> None:
+def refer(own: random.Random, end: socket.socket, held: list[int]) -> None:
+    """The calls by reference; what they return is touched."""
+    fd, way = end.fileno(), own.randrange(4)
+    size = own.choice([1, 64, 3000])
+    if way == 0:
+        buffer = buffers.alloc(fd, size)
+        try:
+            ctypes.memset(buffer, 1, size)
+            buffers.build(fd, buffer, size)
+        except OSError:
+            buffers.free(fd, buffer)
+            raise
+    elif way < 3:
+        at, length = buffers.receive(end, size, socket.MSG_DONTWAIT)
+        assert 0 <= length <= size
+        if length:
+            ctypes.string_at(at, length)
+            held.append(at)
+    elif held:
+        buffers.free(fd, held.pop(own.randrange(len(held))))
+
+
+def use(own: random.Random, end: socket.socket, held: list[int]) -> None:
     """One call."""
-    way = own.randrange(20)
+    way = own.randrange(26)
+    if way >= 20:
+        return refer(own, end, held)
     if way < 6:
         size = own.choice([1, 100, 5000, 100_000])
         sent = end.send(bytes(size), own.choice([0, socket.MSG_DONTWAIT]))
@@ -203,12 +229,13 @@ def main() -> None:
                 end.setsockopt(socket.SOL_SOCKET, name, limit)
         elif is_limited:
             end.setblocking(False)
+        held: list[int] = []
         for _ in range(own.randrange(1, 300)):
             # A blocking call without a limit ends when the liar does; one with a limit ends by it.
             faulthandler.dump_traceback_later(CALL_S, exit=True)
             begun = time.monotonic()
             try:
-                use(own, end)
+                use(own, end, held)
             except OSError as error:
                 assert error.errno in ERRORS, error
             took = time.monotonic() - begun
