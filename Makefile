@@ -67,7 +67,7 @@ install-built: VERSION = $(shell sed -n \
 install-built: LIB = $(DESTDIR)$(PREFIX)/lib
 install-built:
 	install -d $(LIB)/pkgconfig $(DESTDIR)$(PREFIX)/include
-	install -m 644 crates/capi/include/ethermem.h $(DESTDIR)$(PREFIX)/include/ethermem.h
+	install -m 644 crates/capi/include/*.h $(DESTDIR)$(PREFIX)/include
 	install -m 644 $(LIBRARIES)/libethermem_capi.a $(LIB)/libethermem.a
 	install -m 755 $(LIBRARIES)/libethermem_capi.so $(LIB)/libethermem.so.$(VERSION)
 	ln -sf libethermem.so.$(VERSION) $(LIB)/libethermem.so.$(firstword $(subst ., ,$(VERSION)))

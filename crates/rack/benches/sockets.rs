@@ -98,7 +98,8 @@ fn client(kind: &str) {
     let mut peer = Command::new(own).args(words).stdin(Stdio::null()).spawn().expect("a peer");
     let (mut end, _) = listener.accept().expect("the peer");
     end.set_nodelay(true).expect("an option");
-    let result = if kind.starts_with("trip") { trips(kind, &mut end) } else { stream(kind, &mut end) };
+    let result =
+        if kind.starts_with("trip") { trips(kind, &mut end) } else { stream(kind, &mut end) };
     drop(end);
     assert!(peer.wait().expect("its end").success());
     let path = std::env::args().nth(3).expect("the file");

@@ -237,8 +237,7 @@ pub fn is_any_owed() -> bool {
 /// The slot that owes this event to a set.
 fn owes(epoll: i32, data: u64) -> Option<&'static conn::Slot> {
     conn::all().find(|slot| {
-        slot.owed.load(Ordering::Acquire) == epoll
-            && slot.owed_data.load(Ordering::Relaxed) == data
+        slot.owed.load(Ordering::Acquire) == epoll && slot.owed_data.load(Ordering::Relaxed) == data
     })
 }
 

@@ -215,9 +215,7 @@ fn copy(fd: i32, buffer: *const u8, bytes: usize) -> Result<(), isize> {
     let mut done = 0;
     while done < bytes {
         // SAFETY: the buffer has so many bytes.
-        let iov = unsafe {
-            sys::Iovec { base: buffer.cast_mut().add(done), len: bytes - done }
-        };
+        let iov = unsafe { sys::Iovec { base: buffer.cast_mut().add(done), len: bytes - done } };
         // SAFETY: as above.
         let sent = unsafe {
             crate::calls::sends(fd, &raw const iov, 1, 0).unwrap_or_else(|| {
@@ -322,8 +320,7 @@ fn receive(fd: i32, most: usize, flags: u32) -> Result<(*const u8, usize), isize
         }
         // The call that receives knows all about ends, errors, limits and signals.
         // SAFETY: the buffer is one byte.
-        let seen =
-            unsafe { crate::calls::receives(fd, &raw const iov, 1, flags | sys::MSG_PEEK) };
+        let seen = unsafe { crate::calls::receives(fd, &raw const iov, 1, flags | sys::MSG_PEEK) };
         match seen {
             Some(0) => return Ok((null_mut(), 0)),
             Some(error) if error < 0 => return Err(error),

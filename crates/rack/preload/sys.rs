@@ -8,6 +8,7 @@ pub const CLOSE: usize = 3;
 pub const LSEEK: usize = 8;
 pub const MMAP: usize = 9;
 pub const MUNMAP: usize = 11;
+pub const SIGPROCMASK: usize = 14;
 pub const IOCTL: usize = 16;
 pub const YIELD: usize = 24;
 pub const MREMAP: usize = 25;
@@ -36,6 +37,7 @@ pub const FCNTL: usize = 72;
 pub const FTRUNCATE: usize = 77;
 pub const UNLINK: usize = 87;
 pub const GETUID: usize = 107;
+pub const SIGPENDING: usize = 127;
 pub const SPLICE: usize = 275;
 pub const FUTEX: usize = 202;
 pub const GETAFFINITY: usize = 204;
@@ -251,11 +253,22 @@ pub fn set_option<T: Copy>(fd: i32, level: usize, name: usize, value: &T) -> isi
 
 /// Polls one descriptor; negative timeouts wait for ever.
 pub fn poll_one(fd: i32, events: i16, timeout_ms: i64) -> Result<i16, isize> {
+    poll_masked(fd, events, timeout_ms, None)
+}
+
+/// As [`poll_one`], with another mask of signals meanwhile.
+pub fn poll_masked(
+    fd: i32,
+    events: i16,
+    timeout_ms: i64,
+    mask: Option<&u64>,
+) -> Result<i16, isize> {
     let mut poll = PollFd { fd, events, revents: 0 };
     let time = Time { seconds: timeout_ms / 1000, rest: timeout_ms % 1000 * 1_000_000 };
     let time = if timeout_ms < 0 { 0 } else { &raw const time as usize };
-    // SAFETY: one entry and a time are passed.
-    let found = unsafe { call(PPOLL, [&raw mut poll as usize, 1, time, 0, 8, 0]) };
+    let mask = mask.map_or(0, |mask| core::ptr::from_ref(mask) as usize);
+    // SAFETY: one entry, a time and a mask are passed.
+    let found = unsafe { call(PPOLL, [&raw mut poll as usize, 1, time, mask, 8, 0]) };
     if found < 0 { Err(found) } else { Ok(poll.revents) }
 }
 

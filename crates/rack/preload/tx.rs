@@ -35,22 +35,29 @@ enum Step {
 /// Sends the buffers; the result is the kernel's.
 pub fn send(used: &Use, end: &End, buffers: &mut Buffers, total: usize, flags: u32) -> isize {
     let mut waited = false;
+    let blocks = flags & sys::MSG_DONTWAIT == 0;
+    let mut signals = if blocks && total > PIECE_BYTES { restart::hold() } else { None };
     loop {
         let held = end.tx.lock();
         let step = step(used, end, buffers, total, flags, waited);
         drop(held);
+        if blocks && signals.is_none() && buffers.done < total {
+            signals = restart::hold();
+        }
         match step {
             Step::Sent if buffers.done == total => return total as isize,
             Step::Sent => waited = false,
             Step::Failed(error) => return finish(buffers, error),
             Step::Full => {
-                if wait_for_room(used, end, 1) == sys::EINTR && restart::interrupts() {
+                wait_for_room(used, end, 1);
+                if signals.as_ref().is_some_and(restart::Held::has_signal) {
                     return finish(buffers, sys::EINTR);
                 }
                 waited = true;
             }
             Step::KernelFull => {
-                if let Err(error) = wait_for_kernel(used.fd, flags) {
+                let mask = signals.as_ref().map(|signals| &signals.before);
+                if let Err(error) = wait_for_kernel(used.fd, flags, mask) {
                     return finish(buffers, error);
                 }
             }
@@ -232,14 +239,13 @@ fn check_alive(fd: i32, end: &End) -> bool {
     is_alive(fd)
 }
 
-/// Waits a while for room for so many bytes; the result of the sleep, or 0.
-pub fn wait_for_room(used: &Use, end: &End, bytes: u64) -> isize {
-    let Some(view) = used.slot.view(true) else { return 0 };
+/// Waits a while for room for so many bytes.
+pub fn wait_for_room(used: &Use, end: &End, bytes: u64) {
+    let Some(view) = used.slot.view(true) else { return };
     // SAFETY: only a copy is read; the lock is not needed for a guess.
     let head = unsafe { (*end.producer.get()).head };
     let most = view.size.saturating_sub(bytes);
-    let is_full =
-        || head.wrapping_sub(view.line.consumed.0.tail.load(Ordering::Acquire)) > most;
+    let is_full = || head.wrapping_sub(view.line.consumed.0.tail.load(Ordering::Acquire)) > most;
     if rack::spins() {
         let until = rack::now_ns() + u64::from(rack::SPIN_US_MAX) * 1000;
         while is_full() && rack::now_ns() < until {
@@ -251,13 +257,14 @@ pub fn wait_for_room(used: &Use, end: &End, bytes: u64) -> isize {
     let word = &view.line.waits.0.room;
     word.store(1, Ordering::Relaxed);
     fence(Ordering::SeqCst);
-    let slept = if is_full() { sys::futex_wait(word.as_ptr(), 1, ROOM_MS) } else { 0 };
+    if is_full() {
+        sys::futex_wait(word.as_ptr(), 1, ROOM_MS);
+    }
     word.store(0, Ordering::Relaxed);
-    slept
 }
 
 /// Waits until the kernel's socket takes bytes, as a blocking call does.
-fn wait_for_kernel(fd: i32, flags: u32) -> Result<(), isize> {
+fn wait_for_kernel(fd: i32, flags: u32, mask: Option<&u64>) -> Result<(), isize> {
     if flags & sys::MSG_DONTWAIT != 0 || sys::is_nonblocking(fd) {
         return Err(sys::EAGAIN);
     }
@@ -265,7 +272,7 @@ fn wait_for_kernel(fd: i32, flags: u32) -> Result<(), isize> {
     sys::option(fd, sys::SOL_SOCKET, sys::SO_SNDTIMEO, &mut limit);
     let limited = limit != sys::Time::default();
     let limit_ms = if limited { limit.seconds * 1000 + (limit.rest + 999) / 1000 } else { -1 };
-    match sys::poll_one(fd, sys::POLLOUT, limit_ms) {
+    match sys::poll_masked(fd, sys::POLLOUT, limit_ms, mask) {
         Ok(0) => Err(sys::EAGAIN),
         Err(sys::EINTR) if limited || restart::interrupts() => Err(sys::EINTR),
         _ => Ok(()),

@@ -1,6 +1,7 @@
 """Unmodified programs whose sockets are in a rack: cases.py CASE. A failed check ends it with 1."""
 
 import errno
+import faulthandler
 import hashlib
 import os
 import random
@@ -419,16 +420,17 @@ def stopped() -> None:
         raise Stop
 
     signal.signal(signal.SIGALRM, stop)
-    # The call waits for the ring first, and then for the kernel's socket.
-    for delay in (0.005, 0.2):
+    # The call copies, and waits for the ring first, and then for the kernel's socket.
+    for delay in (*(0.003 + number * 0.0005 for number in range(30)), 0.2):
         client, accepted = connected(listener())
         signal.setitimer(signal.ITIMER_REAL, delay)
         try:
+            faulthandler.dump_traceback_later(20, exit=True)
             os.write(client.fileno(), data)
             time.sleep(1)
             raise AssertionError("the signal comes before the end of the call")
         except Stop:
-            pass
+            faulthandler.cancel_dump_traceback_later()
 
 
 def forks() -> None:
