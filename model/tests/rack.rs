@@ -191,7 +191,8 @@ fn run_return(count: u64, after: u64, preemptions: usize) {
             match consumer.next(&connection.line, SIZE) {
                 Next::Kernel(None) => break,
                 Next::Ring(0) if consumer.is_rung(&connection.line) => {
-                    connection.take_bells(&mut consumer, consumer.bells(&connection.line));
+                    let bells = consumer.bells(&connection.line);
+                    connection.take_bells(&mut consumer, bells);
                     break;
                 }
                 _ => match connection.receive(&mut consumer) {

@@ -14,6 +14,8 @@ const SLEEP_MS: i64 = 10;
 const SLEEPS: u32 = 3;
 /// How long a bell that was counted may be on its way, in polls of the socket.
 const BELL_POLLS: u32 = 200;
+/// How often a thread on one processor lets the other end run before it sleeps.
+const YIELDS: u32 = 3;
 /// Shortest time for which a thread polls memory, in microseconds.
 const LEAST_SPIN_US: u32 = 2;
 
@@ -387,6 +389,15 @@ pub fn sleep_on_memory(view: &View, consumer: &Consumer) -> Result<(), isize> {
 pub fn spin(used: &Use, view: &View, consumer: &Consumer) -> bool {
     let budget_us = used.slot.spin_us.load(Ordering::Relaxed);
     if !rack::spins() {
+        // Others may run for long: a signal of that time would not be seen.
+        let yields = if restart::interrupts() { 0 } else { YIELDS };
+        for _ in 0..yields {
+            if !is_unchanged(view, consumer) {
+                return true;
+            }
+            // SAFETY: the call has no arguments.
+            unsafe { sys::call4(sys::YIELD, 0, 0, 0, 0) };
+        }
         return !is_unchanged(view, consumer);
     }
     let until = rack::now_ns() + u64::from(budget_us) * 1000;

@@ -22,8 +22,6 @@ const REFERENCES: usize = 64;
 const PRIVATE: usize = 1024;
 /// Most bytes of a buffer that is not in a ring.
 const PRIVATE_BYTES_MAX: usize = 64 << 20;
-/// How often a receiver on one processor lets the sender run before it sleeps.
-const YIELDS: u32 = 3;
 /// Sleeps on memory before the socket is asked.
 const SLEEPS: u32 = 3;
 const ANONYMOUS: usize = 0x22;
@@ -337,15 +335,6 @@ fn wait(used: &Use, view: &View, consumer: &Consumer, flags: u32) -> Result<bool
     }
     if rx::spin(used, view, consumer) {
         return Ok(true);
-    }
-    if !rack::spins() {
-        for _ in 0..YIELDS {
-            // SAFETY: the call has no arguments.
-            unsafe { sys::call4(sys::YIELD, 0, 0, 0, 0) };
-            if !rx::is_unchanged(view, consumer) {
-                return Ok(true);
-            }
-        }
     }
     let mut limit = sys::Time::default();
     sys::option(used.fd, sys::SOL_SOCKET, sys::SO_RCVTIMEO, &mut limit);

@@ -275,20 +275,21 @@ impl Consumer {
         let produced = &line.produced.0;
         let ahead = produced.turn.load(Ordering::Acquire).saturating_sub(self.turn);
         let is_even = self.turn.is_multiple_of(2);
-        let mut count = 0;
+        let mut count = 0u64;
         if is_even {
             let end = produced.ends[0].load(Ordering::Acquire);
             let left = if ahead == 0 { u64::MAX } else { end.saturating_sub(self.kernel) };
-            count += in_kernel.min(left);
+            count = in_kernel.min(left);
         }
         let turns_to_ring = u64::from(is_even);
         if ahead >= turns_to_ring {
             let head = produced.head.load(Ordering::Acquire) & !CLOSED;
-            count += head.saturating_sub(self.tail).min(size);
+            count = count.saturating_add(head.saturating_sub(self.tail).min(size));
         }
         if ahead > turns_to_ring {
             let start = produced.kernel_start.load(Ordering::Acquire);
-            count += in_kernel.saturating_sub(start.saturating_sub(self.kernel));
+            let later = in_kernel.saturating_sub(start.saturating_sub(self.kernel));
+            count = count.saturating_add(later);
         }
         count
     }

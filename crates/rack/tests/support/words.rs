@@ -9,7 +9,7 @@ const SIZE: u64 = 4096;
 const WORDS: usize = size_of::<Line>() / size_of::<u64>();
 
 /// Runs steps: what is done, and a number for it.
-pub fn run(steps: impl IntoIterator<Item = (u8, u64)>) {
+pub(crate) fn run(steps: impl IntoIterator<Item = (u8, u64)>) {
     let (line, mut from, mut to) = (Line::default(), Producer::default(), Consumer::default());
     // SAFETY: a line is words that are all atomic, and is aligned to more than a word.
     let words = unsafe { &*(&raw const line).cast::<[AtomicU64; WORDS]>() };
@@ -45,7 +45,7 @@ fn send(line: &Line, from: &mut Producer, number: u64) {
     assert!(room <= SIZE, "{room}: a copy would leave the ring");
     let bytes = room.min(number % SIZE);
     match from.publish(line, bytes) {
-        Ok(true) if number % 3 == 0 => from.unring(line),
+        Ok(true) if number.is_multiple_of(3) => from.unring(line),
         Ok(true) => from.kernel += 1,
         Ok(false) => {}
         Err(_) => return from.enter_kernel(line),
