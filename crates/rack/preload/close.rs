@@ -119,6 +119,7 @@ pub fn leave(used: &Use, end: &End) {
     end.stay.store(1, Ordering::Release);
     let _sends = end.tx.lock();
     let _receives = end.rx.lock();
+    // `None` also where it has returned before.
     let views = used.slot.view(true).zip(used.slot.view(false));
     if let Some((to, from)) = views {
         rack::count(Count::Returned, 1);

@@ -107,8 +107,14 @@ before!(posix_spawnp, c"posix_spawnp", environment, false, (process: usize, file
 #[unsafe(no_mangle)]
 unsafe extern "C" fn fdopen(fd: i32, mode: Text) -> usize {
     type Real = unsafe extern "C" fn(i32, Text) -> usize;
-    if let Some(used) = conn::connection(fd) {
+    if let Some(used) = conn::connection(fd).filter(|_| !mode.is_null()) {
         used.end().map(|end| close::leave(&used, end));
+        // SAFETY: the mode is a text that ends with a zero.
+        let mode = unsafe { core::ffi::CStr::from_ptr(mode.cast()).to_bytes() };
+        // A stream does not find bytes that were put aside.
+        if mode.contains(&b'r') || mode.contains(&b'+') {
+            close::strand(fd);
+        }
     }
     // SAFETY: the C library's function has this type.
     unsafe { next::<Real>(c"fdopen").map_or(0, |real| real(fd, mode)) }

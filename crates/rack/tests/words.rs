@@ -5,7 +5,7 @@ mod words;
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-const RUNS: u64 = 20_000;
+const RUNS: u64 = 200_000;
 const STEPS: usize = 200;
 
 /// Splitmix64.

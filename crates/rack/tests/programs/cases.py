@@ -1,5 +1,6 @@
 """Unmodified programs whose sockets are in a rack: cases.py CASE. A failed check ends it with 1."""
 
+import ctypes
 import errno
 import hashlib
 import os
@@ -559,6 +560,15 @@ def stranded() -> None:
         raise AssertionError("the other end gets an error, too")
     except ConnectionResetError:
         pass
+
+    # A stream of the C library reads by itself.
+    client, accepted = connected(listener())
+    accepted.sendall(b"unread")
+    library = ctypes.CDLL(None)
+    library.fdopen.restype = ctypes.c_void_p
+    stream = library.fdopen(os.dup(client.fileno()), b"r")
+    assert stream and library.fgetc(ctypes.c_void_p(stream)) == -1
+    assert library.fclose(ctypes.c_void_p(stream)) == 0
 
 
 def many() -> None:
