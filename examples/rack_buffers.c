@@ -76,7 +76,8 @@ int main(void) {
     close(fd);
     int status;
     check(waitpid(child, &status, 0) == child && status == 0, "the child");
-    uint64_t expected = (uint64_t)(MESSAGES - 1) * MESSAGES / 2 * (MESSAGE_BYTES / sizeof(uint32_t));
+    uint64_t numbers = (uint64_t)(MESSAGES - 1) * MESSAGES / 2;
+    uint64_t expected = numbers * (MESSAGE_BYTES / sizeof(uint32_t));
     printf("%d messages of %d B, sum %llu\n", MESSAGES, MESSAGE_BYTES, (unsigned long long)sum);
     return sum == expected ? 0 : 1;
 }

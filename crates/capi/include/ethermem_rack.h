@@ -36,8 +36,8 @@ __attribute__((weak)) void *alloc_shared_buffer(int fd, size_t bytes);
 __attribute__((weak)) ssize_t build_shared_skb(int fd, void *buffer, size_t bytes);
 
 /*
- * A reference to at most `most` received bytes; 0 at the end of the stream. `flags` are recv's: 0 or
- * MSG_DONTWAIT. ENOBUFS: 64 references of this connection were not freed. The sender could still
+ * A reference to at most `most` received bytes; 0 at the end of the stream. `flags` are recv's: 0
+ * or MSG_DONTWAIT. ENOBUFS: 64 references of this connection were not freed. The sender could still
  * store into the bytes: copy first what must not change between a check and its use.
  */
 __attribute__((weak)) ssize_t recv_shared_skb(int fd, const void **bytes, size_t most, int flags);

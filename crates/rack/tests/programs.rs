@@ -107,7 +107,7 @@ fn an_executed_program_and_a_passed_descriptor_go_on_by_the_kernel() {
 #[test]
 fn bytes_that_nothing_has_read_go_to_the_next_reader() {
     for ring_bytes in [4 << 10, 64 << 10] {
-        let report = run(&format!("unread-{ring_bytes}"), ring_bytes, &["cases.py", "unread"]);
+        let report = run(&format!("unread-{ring_bytes}"), ring_bytes, &["handover.py", "unread"]);
         assert!(report.returned > 0 && report.carried_bytes > 1000, "{report:?}");
         assert_eq!(report.stranded_bytes, 0, "{report:?}");
     }
@@ -115,7 +115,7 @@ fn bytes_that_nothing_has_read_go_to_the_next_reader() {
 
 #[test]
 fn a_program_without_the_library_gets_no_stream_with_a_gap() {
-    let report = case("stranded");
+    let report = run("stranded", 64 << 10, &["handover.py", "stranded"]);
     assert_eq!((report.carried_bytes, report.stranded_bytes), (12, 12), "{report:?}");
 }
 

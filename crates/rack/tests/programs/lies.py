@@ -131,7 +131,8 @@ def receive(own: random.Random, end: socket.socket) -> None:
     flags = own.choice([0, 0, 0, socket.MSG_PEEK, socket.MSG_DONTWAIT, socket.MSG_WAITALL])
     got = end.recv_into(memoryview(room)[16 : 16 + size], size, flags)
     assert 0 <= got <= size, (got, size)
-    assert room[:16] + room[16 + got :] == b"\xa5" * (size + 32 - got), "bytes outside of the result"
+    untouched = room[:16] + room[16 + got :]
+    assert untouched == b"\xa5" * (size + 32 - got), "bytes outside of the result"
 
 
 def wait(own: random.Random, end: socket.socket) -> None:

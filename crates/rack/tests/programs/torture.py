@@ -66,7 +66,7 @@ def readable(end: socket.socket) -> int:
 
 
 def arrived(pairs, side, count):
-    """Waits for the bytes of the kernel's own queues, which may take a moment. False if some miss."""
+    """Waits for the bytes of the kernel's own queues, for a while. False if some are missing."""
     until = time.monotonic() + 5
     while any(readable(pair.ends[side]) != count for pair in pairs):
         if time.monotonic() > until:
