@@ -1,8 +1,8 @@
 /*
  * Passes buffers by reference between two processes of a rack.
  *
- *     cc -Icrates/capi/include examples/rack_buffers.c -o /tmp/rack_buffers
- *     ethermem rack run --config rack.toml -- /tmp/rack_buffers
+ *     cc -Icrates/capi/include examples/rack_buffers.c -o rack_buffers
+ *     ethermem rack run --config rack.toml -- ./rack_buffers
  */
 
 #include <arpa/inet.h>

@@ -1,8 +1,8 @@
 //! What a socket of a rack costs beside one of the kernel: the round trip of 64 B, and the
 //! throughput of messages of 64 KiB, between two processes. The rounds alternate.
 //!
-//! A changed program passes the same messages by reference. `refer` leaves all but the first byte of
-//! a message alone; `refer+touch` writes each byte in place, and reads it there.
+//! A changed program passes the same messages by reference. `refer` leaves all but the first byte
+//! of a message alone; `refer+touch` writes each byte in place, and reads it there.
 //!
 //! `cargo bench -p ethermem-rack --bench sockets`
 

@@ -79,7 +79,8 @@ macro_rules! before {
             // SAFETY: the C library's function has this type, and gets the program's arguments.
             unsafe {
                 let environment = $environment;
-                before_program(if environment.is_null() { environ } else { environment }, $replaces);
+                let environment = if environment.is_null() { environ } else { environment };
+                before_program(environment, $replaces);
                 let result = match next::<Real>($text) {
                     Some(real) => real($($argument),*),
                     None => result(-38) as i32,

@@ -9,8 +9,8 @@ use crate::sys;
 const SA_RESTART: u64 = 0x1000_0000;
 /// `sa_flags` in the C library's `struct sigaction`, which begins with the handler and the mask.
 const FLAGS_AT: usize = 8 + 128;
-/// Signals that the processor raises, which no thread may block: SIGILL, SIGTRAP, SIGBUS, SIGFPE and
-/// SIGSEGV.
+/// Signals that the processor raises, which no thread may block: SIGILL, SIGTRAP, SIGBUS, SIGFPE
+/// and SIGSEGV.
 const RAISED: u64 = 1 << 3 | 1 << 4 | 1 << 6 | 1 << 7 | 1 << 10;
 
 /// Signals whose handlers interrupt calls, by bit.

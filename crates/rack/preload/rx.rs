@@ -229,7 +229,6 @@ fn is_none(found: isize) -> bool {
 }
 
 /// Receives from the kernel's socket, without waiting, and no byte of a later turn.
-#[allow(clippy::too_many_arguments)]
 fn by_kernel(
     used: &Use,
     end: &End,

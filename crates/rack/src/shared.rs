@@ -49,7 +49,8 @@ impl Calls {
     /// Room for bytes that will be sent on `socket`.
     ///
     /// # Errors
-    /// `EBUSY` if the last buffer of this socket was neither sent nor dropped, `EMSGSIZE`, `ENOMEM`.
+    /// `EBUSY` if the last buffer of this socket was neither sent nor dropped; `EMSGSIZE`,
+    /// `ENOMEM`.
     pub fn alloc<S: AsFd>(self, socket: &S, bytes: usize) -> io::Result<Buffer<'_>> {
         let socket = socket.as_fd();
         // SAFETY: nothing is passed by address.

@@ -1,6 +1,6 @@
 //! The lock of the preloaded library's ends, between processes: a holder that is killed loses it.
 
-#![allow(dead_code, unreachable_pub, clippy::cast_possible_truncation)]
+#![allow(unused, unreachable_pub, reason = "the library uses the rest of these modules")]
 
 #[path = "../preload/lock.rs"]
 mod lock;
