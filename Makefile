@@ -22,6 +22,10 @@ KILLS_SOAK ?= 50
 # How often a pager is killed, and seconds for which others lie to one.
 PAGER_KILLS_SOAK ?= 1000
 ATTACK_S_SOAK ?= 3600
+# Calls of a rack's sockets beside the kernel's, with each of two sizes of ring: 10^7 in all. And
+# connections whose other end lies.
+RACK_CALLS_SOAK ?= 5000000
+LIES_SOAK ?= 2000
 # Operations of each pool with each count of machine threads, in Rust and in C, and in Python: 10^8
 # in all, on 20, 4 and 5 pools with 4 counts.
 THREAD_OPERATIONS_SOAK ?= 1000000
@@ -63,7 +67,7 @@ install-built: VERSION = $(shell sed -n \
 install-built: LIB = $(DESTDIR)$(PREFIX)/lib
 install-built:
 	install -d $(LIB)/pkgconfig $(DESTDIR)$(PREFIX)/include
-	install -m 644 crates/capi/include/ethermem.h $(DESTDIR)$(PREFIX)/include/ethermem.h
+	install -m 644 crates/capi/include/*.h $(DESTDIR)$(PREFIX)/include
 	install -m 644 $(LIBRARIES)/libethermem_capi.a $(LIB)/libethermem.a
 	install -m 755 $(LIBRARIES)/libethermem_capi.so $(LIB)/libethermem.so.$(VERSION)
 	ln -sf libethermem.so.$(VERSION) $(LIB)/libethermem.so.$(firstword $(subst ., ,$(VERSION)))
@@ -285,6 +289,7 @@ soak: ## Fuzz every target for FUZZ_S seconds, test properties with many cases
 	ETHERMEM_TORTURE=$(TORTURE_ROUNDS) PROPTEST_CASES=$(PROPTEST_CASES_SOAK) \
 	    ETHERMEM_KILLS=$(KILLS_SOAK) ETHERMEM_PAGER_KILLS=$(PAGER_KILLS_SOAK) \
 	    ETHERMEM_ATTACK_S=$(ATTACK_S_SOAK) ETHERMEM_README=whole \
+	    TORTURE_CALLS=$(RACK_CALLS_SOAK) LIES_CONNECTIONS=$(LIES_SOAK) \
 	    ETHERMEM_THREAD_OPERATIONS=$(THREAD_OPERATIONS_SOAK) \
 	    $(CARGO) test --workspace --locked
 	@$(MAKE) test-apps

@@ -47,8 +47,12 @@ impl Connection {
             if producer.room(&self.line, SIZE).is_ok_and(|room| room > 0) {
                 self.ring.lock().unwrap().push(byte);
                 match producer.publish(&self.line, 1) {
-                    Ok(true) => return self.put(producer, BELL),
-                    Ok(false) => return,
+                    Ok(rings) => {
+                        if rings {
+                            self.put(producer, BELL);
+                        }
+                        return producer.rang(&self.line);
+                    }
                     Err(Closed) => drop(self.ring.lock().unwrap().pop()),
                 }
             }
@@ -157,5 +161,55 @@ fn a_full_ring_overflows_into_the_socket_and_the_stream_returns() {
 fn a_ring_that_closes_at_any_byte_loses_none() {
     for at in 0..3 {
         run(4, Some(at), 2);
+    }
+}
+
+/// The consumer returns to the kernel after some bytes: it takes what is in memory, and the bells.
+/// Whoever reads the socket then finds the rest of the stream there, and no bell.
+fn run_return(count: u64, after: u64, preemptions: usize) {
+    let mut model = loom::model::Builder::new();
+    model.preemption_bound = Some(preemptions);
+    model.check(move || {
+        let connection = Arc::new(Connection::default());
+        let of_producer = Arc::clone(&connection);
+        let producer = thread::spawn(move || {
+            let mut producer = Producer::default();
+            for byte in 0..count {
+                of_producer.send(&mut producer, byte);
+            }
+        });
+        let mut consumer = Consumer::default();
+        let mut got = Vec::new();
+        while (got.len() as u64) < after {
+            match connection.receive(&mut consumer) {
+                Some(byte) => got.push(byte),
+                None => thread::yield_now(),
+            }
+        }
+        Consumer::close(&connection.line);
+        loop {
+            match consumer.next(&connection.line, SIZE) {
+                Next::Kernel(None) => break,
+                Next::Ring(0) if consumer.is_rung(&connection.line) => {
+                    let bells = consumer.bells(&connection.line);
+                    connection.take_bells(&mut consumer, bells);
+                    break;
+                }
+                _ => match connection.receive(&mut consumer) {
+                    Some(byte) => got.push(byte),
+                    None => thread::yield_now(),
+                },
+            }
+        }
+        producer.join().unwrap();
+        got.extend(connection.socket.lock().unwrap().iter());
+        assert_eq!(got, (0..count).collect::<Vec<_>>());
+    });
+}
+
+#[test]
+fn a_return_to_the_kernel_leaves_each_byte_once_and_no_bell() {
+    for after in 0..3 {
+        run_return(4, after, 2);
     }
 }

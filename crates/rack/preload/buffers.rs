@@ -119,6 +119,24 @@ impl Buffers {
     }
 }
 
+impl Buffers {
+    /// Copies `bytes` from memory that does not wrap.
+    ///
+    /// # Safety
+    /// `from` must have so many bytes.
+    pub unsafe fn fill(&mut self, from: *const u8, bytes: usize) {
+        let mut copied = 0;
+        while let Some(piece) = self.piece().filter(|_| copied < bytes) {
+            let step = piece.len.min(bytes - copied);
+            // SAFETY: the step ends at the buffer's end and at the caller's, whichever is first.
+            unsafe { copy_nonoverlapping(from.add(copied), piece.base, step) };
+            self.within += step;
+            copied += step;
+        }
+        self.done += copied;
+    }
+}
+
 impl Few {
     fn message(&mut self) -> sys::Message {
         sys::Message {

@@ -6,7 +6,7 @@ use core::mem::{size_of, transmute_copy};
 use crate::buffers::Buffers;
 use crate::conn::{self, Use};
 use crate::sys::{self, InetAddress, Iovec, Message};
-use crate::{close, mailbox, rack, rx, tx};
+use crate::{close, left, mailbox, rack, rx, tx};
 use core::sync::atomic::Ordering;
 
 unsafe extern "C" {
@@ -224,9 +224,23 @@ unsafe fn with_control(fd: i32, message: &Message) {
     if let Some(used) = conn::connection(fd) {
         used.end().map(|end| close::leave(&used, end));
     }
+    // SAFETY: passed on.
+    unsafe {
+        each_descriptor(message, |passed| {
+            let used: Option<Use> = conn::connection(passed);
+            used.and_then(|used| used.end().map(|end| close::leave(&used, end)));
+        });
+    }
+}
+
+/// Calls `use_` with each descriptor that a message passes.
+///
+/// # Safety
+/// The control messages must be as long as the message says.
+unsafe fn each_descriptor(message: &Message, use_: impl Fn(i32)) {
     const HEADER: usize = size_of::<sys::Control>();
     let mut at = 0;
-    while at + HEADER <= message.control_len {
+    while !message.control.is_null() && at + HEADER <= message.control_len {
         // SAFETY: the header is within the control messages.
         let control = unsafe { message.control.add(at).cast::<sys::Control>().read_unaligned() };
         if control.len < HEADER || control.len > message.control_len - at {
@@ -235,11 +249,9 @@ unsafe fn with_control(fd: i32, message: &Message) {
         if control.level == sys::SOL_SOCKET as i32 && control.kind == sys::SCM_RIGHTS {
             for index in 0..(control.len - HEADER) / size_of::<i32>() {
                 // SAFETY: the index is within this control message.
-                let passed = unsafe {
+                use_(unsafe {
                     message.control.add(at + HEADER).cast::<i32>().add(index).read_unaligned()
-                };
-                let used: Option<Use> = conn::connection(passed);
-                used.and_then(|used| used.end().map(|end| close::leave(&used, end)));
+                });
             }
         }
         at += control.len.next_multiple_of(size_of::<usize>());
@@ -261,7 +273,11 @@ unsafe extern "C" fn recvmsg(fd: i32, message: *mut Message, flags: i32) -> isiz
                 return result(got);
             }
         }
-        result(sys::call4(sys::RECVMSG, fd as usize, message as usize, flags as usize, 0))
+        let got = sys::call4(sys::RECVMSG, fd as usize, message as usize, flags as usize, 0);
+        if got >= 0 && rack::is_on() {
+            each_descriptor(&*message, left::adopt);
+        }
+        result(got)
     }
 }
 
@@ -324,7 +340,7 @@ unsafe extern "C" fn shutdown(fd: i32, how: i32) -> i32 {
 
 /// The library's own value of an option that the bells need.
 fn kept(used: &Use, level: i32, name: i32) -> Option<&'static core::sync::atomic::AtomicU32> {
-    let end = used.end()?;
+    let end = used.end().filter(|end| !end.is_kernel())?;
     used.slot.header()?;
     match (level as usize, name as usize) {
         (sys::SOL_TCP, sys::TCP_NODELAY) => Some(&end.nodelay),
@@ -376,6 +392,15 @@ unsafe extern "C" fn getsockopt(
         if let Some(kept) = conn::connection(fd).and_then(|used| kept(&used, level, name)) {
             // SAFETY: the kernel has stored an int there.
             unsafe { value.write_unaligned(kept.load(Ordering::Relaxed) as i32) };
+        }
+    }
+    // SAFETY: as above.
+    let is_zero = || unsafe { value.read_unaligned() == 0 };
+    let is_error = level as usize == sys::SOL_SOCKET && name as usize == sys::SO_ERROR;
+    if got == 0 && is_error && is_zero() {
+        if let Some(end) = conn::connection(fd).and_then(|used| used.end()) {
+            // SAFETY: as above.
+            unsafe { value.write_unaligned(-rx::take_error(end) as i32) };
         }
     }
     result(got) as i32

@@ -7,13 +7,15 @@ use core::cell::UnsafeCell;
 use core::ptr::null_mut;
 use core::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
+use crate::ledger::Count;
 use crate::line::{Consumer, Line, Producer};
 use crate::lock::Lock;
 use crate::offer::{Address, HEADER_BYTES, memory_bytes};
+use crate::shared::References;
 use crate::{rack, sys};
 
 /// Descriptors from this number on stay with the kernel.
-const DESCRIPTORS: usize = 65_536;
+pub const DESCRIPTORS: usize = 65_536;
 /// Most connections and listeners of one process.
 const SLOTS: usize = 32_768;
 const END_BYTES: usize = 4096;
@@ -58,14 +60,45 @@ pub struct End {
     /// The program's own values of `TCP_NODELAY` and `TCP_CORK`: the kernel's are the bells'.
     pub nodelay: AtomicU32,
     pub cork: AtomicU32,
+    /// Threads that sleep in the kernel until the socket is readable: an empty ring rings then.
+    pub asleep: AtomicU32,
+    /// The socket's error that a look at the socket took, to be told to the program; or 0.
+    pub error: AtomicU32,
+    /// The other end stored words that cannot be.
+    faulty: AtomicU32,
+    /// Bytes of the stream may lie in a file that [`crate::left`] keeps.
+    pub left: AtomicU32,
     /// When the other end was last checked for life, in milliseconds.
     pub checked_ms: AtomicU64,
+    /// Bytes behind the producer's head that the program fills to send them by reference.
+    pub reserved: AtomicU64,
     pub producer: UnsafeCell<Producer>,
     pub consumer: UnsafeCell<Consumer>,
+    /// References that the program has to received bytes.
+    pub held: UnsafeCell<References>,
     pub local: Address,
     pub peer: Address,
     /// This end accepted.
     pub accepted: bool,
+}
+
+impl End {
+    /// True if the next bytes of an empty ring must ring: a thread may sleep in the kernel.
+    pub fn always_rings(&self) -> bool {
+        self.epolled.load(Ordering::SeqCst) != 0 || self.asleep.load(Ordering::SeqCst) != 0
+    }
+
+    /// Counts a connection whose other end is broken or lies, once.
+    pub fn count_fault(&self) {
+        if self.faulty.swap(1, Ordering::AcqRel) == 0 {
+            rack::count(Count::Faults, 1);
+        }
+    }
+
+    /// True if the connection has returned to the kernel for good.
+    pub fn is_kernel(&self) -> bool {
+        self.stage.load(Ordering::Acquire) == stage::KERNEL
+    }
 }
 
 /// A connection or a listener of this process.
@@ -91,6 +124,13 @@ pub struct Slot {
     pub owed: AtomicI32,
     pub owed_events: AtomicU32,
     pub owed_data: AtomicU64,
+    /// The descriptor by which the set has the socket.
+    pub owed_fd: AtomicI32,
+    /// Where the file of unread bytes is mapped, and its bytes.
+    pub left: AtomicUsize,
+    pub left_bytes: AtomicUsize,
+    /// Both rings, each mapped twice in a row, for references: from this end, and to it.
+    pub mirrors: [AtomicUsize; 2],
 }
 
 /// The first bytes of a connection's memory.
@@ -129,6 +169,10 @@ impl Slot {
             owed: AtomicI32::new(-1),
             owed_events: AtomicU32::new(0),
             owed_data: AtomicU64::new(0),
+            owed_fd: AtomicI32::new(-1),
+            left: AtomicUsize::new(0),
+            left_bytes: AtomicUsize::new(0),
+            mirrors: [const { AtomicUsize::new(0) }; 2],
         }
     }
 
@@ -142,14 +186,16 @@ impl Slot {
         unsafe { (self.memory.load(Ordering::Acquire) as *const Header).as_ref() }
     }
 
-    /// The direction to the other end, or from it.
+    /// The direction to the other end, or from it; `None` without memory, or after the return to
+    /// the kernel.
     pub fn view(&self, sends: bool) -> Option<View> {
         let at = self.memory.load(Ordering::Acquire);
         if at == 0 {
             return None;
         }
         let size = self.ring_bytes.load(Ordering::Acquire);
-        let second = usize::from(self.end()?.accepted == sends);
+        let end = self.end().filter(|end| !end.is_kernel())?;
+        let second = usize::from(end.accepted == sends);
         // SAFETY: the mapping has a header, two lines and two rings, and its size is sealed.
         unsafe {
             let base = at as *mut u8;
@@ -178,7 +224,7 @@ pub struct Use {
 
 impl Drop for Use {
     fn drop(&mut self) {
-        if self.slot.users.fetch_sub(1, Ordering::AcqRel) == 1 {
+        if self.slot.users.fetch_sub(1, Ordering::SeqCst) == 1 {
             discard(self.slot);
         }
     }
@@ -322,28 +368,30 @@ pub fn forget_mailbox(fd: i32) {
     }
 }
 
-/// Removes a descriptor. The last one in all processes is the caller's to finish before.
+/// Removes a descriptor. The caller has counted it off its end.
 pub fn remove(used: &Use) {
     if let Some(entry) = entry(used.fd) {
         entry.store(0, Ordering::Release);
-    }
-    if let Some(end) = used.end() {
-        end.refs.fetch_sub(1, Ordering::AcqRel);
     }
     used.slot.fds.fetch_sub(1, Ordering::AcqRel);
 }
 
 /// Frees a slot without descriptors and calls.
 fn discard(slot: &'static Slot) {
-    if slot.fds.load(Ordering::Acquire) > 0
-        || slot.used.compare_exchange(1, 2, Ordering::AcqRel, Ordering::Acquire).is_err()
-    {
-        return;
+    let is_idle = || slot.fds.load(Ordering::SeqCst) == 0 && slot.users.load(Ordering::SeqCst) == 0;
+    // A call that ends while this thread looks relies on it to look again.
+    while is_idle() {
+        if slot.used.compare_exchange(1, 2, Ordering::SeqCst, Ordering::SeqCst).is_err() {
+            return;
+        }
+        if is_idle() {
+            return free(slot);
+        }
+        slot.used.store(1, Ordering::SeqCst);
     }
-    if slot.fds.load(Ordering::Acquire) > 0 || slot.users.load(Ordering::Acquire) > 0 {
-        slot.used.store(1, Ordering::Release);
-        return;
-    }
+}
+
+fn free(slot: &'static Slot) {
     let memory = slot.memory.swap(0, Ordering::AcqRel);
     let end = slot.end.swap(0, Ordering::AcqRel);
     if slot.owed.load(Ordering::Acquire) >= 0 {
@@ -352,9 +400,16 @@ fn discard(slot: &'static Slot) {
     if memory != 0 {
         unmap(memory, slot.ring_bytes.load(Ordering::Acquire));
     }
-    if end != 0 {
-        // SAFETY: no descriptor and no call refers to the page.
-        unsafe { sys::call4(sys::MUNMAP, end, END_BYTES, 0, 0) };
+    let left = slot.left.swap(0, Ordering::AcqRel);
+    crate::shared::unmap(slot);
+    // SAFETY: no descriptor and no call refers to the pages.
+    unsafe {
+        if end != 0 {
+            sys::call4(sys::MUNMAP, end, END_BYTES, 0, 0);
+        }
+        if left != 0 {
+            sys::call4(sys::MUNMAP, left, slot.left_bytes.load(Ordering::Acquire), 0, 0);
+        }
     }
     slot.used.store(0, Ordering::Release);
 }

@@ -44,7 +44,7 @@ unsafe extern "C" fn write(fd: i32, from: *const u8, length: usize) -> isize {
 unsafe extern "C" fn readv(fd: i32, iov: *const Iovec, count: i32) -> isize {
     // SAFETY: the buffers are the program's.
     unsafe {
-        let got = receives(fd, iov, count.max(0) as usize, 0);
+        let got = receives(fd, iov, usize::try_from(count).unwrap_or(usize::MAX), 0);
         let raw = || sys::call4(sys::READV, fd as usize, iov as usize, count as usize, 0);
         result(got.unwrap_or_else(raw))
     }
@@ -54,7 +54,7 @@ unsafe extern "C" fn readv(fd: i32, iov: *const Iovec, count: i32) -> isize {
 unsafe extern "C" fn writev(fd: i32, iov: *const Iovec, count: i32) -> isize {
     // SAFETY: the buffers are the program's.
     unsafe {
-        let sent = sends(fd, iov, count.max(0) as usize, 0);
+        let sent = sends(fd, iov, usize::try_from(count).unwrap_or(usize::MAX), 0);
         let raw = || sys::call4(sys::WRITEV, fd as usize, iov as usize, count as usize, 0);
         result(sent.unwrap_or_else(raw))
     }

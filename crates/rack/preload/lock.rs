@@ -6,18 +6,17 @@ use core::sync::atomic::{AtomicU32, Ordering};
 use crate::{rack, sys};
 
 const FREE: u32 = 0;
-const HELD: u32 = 1;
-const CONTENDED: u32 = 2;
+/// This bit says that others wait; the rest is the process that holds the lock.
+const CONTENDED: u32 = 1 << 31;
 const SPINS: u32 = 200;
 /// How long a waiting process sleeps before it checks the holder for life, in milliseconds.
 const CHECK_MS: i64 = 10;
 const ESRCH: isize = -3;
 
-/// The lock, and the process that holds it.
+/// The lock: holder and waiters are one word, so that a holder is known whenever it is killed.
 #[repr(C)]
 pub struct Lock {
     word: AtomicU32,
-    holder: AtomicU32,
 }
 
 /// It is held while this lives.
@@ -25,42 +24,62 @@ pub struct Held<'a>(&'a Lock);
 
 impl Lock {
     pub const fn new() -> Lock {
-        Lock { word: AtomicU32::new(FREE), holder: AtomicU32::new(0) }
+        Lock { word: AtomicU32::new(FREE) }
+    }
+
+    fn swap(&self, from: u32, to: u32) -> bool {
+        self.word.compare_exchange(from, to, Ordering::AcqRel, Ordering::Acquire).is_ok()
     }
 
     pub fn lock(&self) -> Held<'_> {
-        let swap =
-            |from, to| self.word.compare_exchange(from, to, Ordering::AcqRel, Ordering::Acquire);
-        let mut is_held = swap(FREE, HELD).is_ok();
+        let own = rack::process();
         for _ in 0..SPINS {
-            if is_held {
-                break;
+            if self.swap(FREE, own) {
+                return Held(self);
             }
             spin_loop();
-            is_held = swap(FREE, HELD).is_ok();
         }
-        while !is_held && self.word.swap(CONTENDED, Ordering::AcqRel) != FREE {
-            sys::futex_wait(self.word.as_ptr(), CONTENDED, CHECK_MS);
-            let holder = self.holder.load(Ordering::Acquire);
-            // SAFETY: signal 0 only asks if the process lives.
-            let lives = unsafe { sys::call4(sys::KILL, holder as usize, 0, 0, 0) };
-            if holder != 0 && lives == ESRCH {
-                let rack = rack::process();
-                let taken = |now| {
-                    self.holder.compare_exchange(now, rack, Ordering::AcqRel, Ordering::Acquire)
-                };
-                is_held = taken(holder).is_ok();
+        // Others may sleep: the next holder wakes them.
+        let own = own | CONTENDED;
+        while !self.swap(FREE, own) {
+            let was = self.word.load(Ordering::Acquire);
+            let waits = was | CONTENDED;
+            if was == FREE || (was != waits && !self.swap(was, waits)) {
+                continue;
+            }
+            sys::futex_wait(self.word.as_ptr(), waits, CHECK_MS);
+            let same = self.word.load(Ordering::Acquire) == waits;
+            if same && !is_alive(waits & !CONTENDED) && self.swap(waits, own) {
+                break;
             }
         }
-        self.holder.store(rack::process(), Ordering::Release);
         Held(self)
     }
+
+    /// Frees the copy that a fork's child has of a lock that is not shared.
+    pub fn reset(&self) {
+        self.word.store(FREE, Ordering::Release);
+    }
+}
+
+/// False if a process has ended, also one whose parent has not asked for its end.
+fn is_alive(process: u32) -> bool {
+    // SAFETY: nothing is passed by address; signal 0 only asks if the process is there.
+    let (there, fd) = unsafe {
+        let there = sys::call4(sys::KILL, process as usize, 0, 0, 0) != ESRCH;
+        (there, sys::call4(sys::PIDFD_OPEN, process as usize, 0, 0, 0))
+    };
+    if fd < 0 {
+        return there;
+    }
+    let ended = sys::poll_one(fd as i32, sys::POLLIN, 0).is_ok_and(|found| found != 0);
+    sys::close(fd as i32);
+    !ended
 }
 
 impl Drop for Held<'_> {
     fn drop(&mut self) {
-        self.0.holder.store(0, Ordering::Release);
-        if self.0.word.swap(FREE, Ordering::AcqRel) == CONTENDED {
+        if self.0.word.swap(FREE, Ordering::AcqRel) & CONTENDED != 0 {
             sys::futex_wake(self.0.word.as_ptr());
         }
     }

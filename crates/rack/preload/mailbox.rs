@@ -277,6 +277,16 @@ fn map_checked(file: i32, ring_bytes: u64) -> Option<usize> {
     memory
 }
 
+/// In a fork's child: no other thread holds the lock here. Offers are mapped, and counted again.
+pub fn after_fork() {
+    LOCK.reset();
+    for one in &RECEIVED {
+        if one.client.load(Ordering::Relaxed) != 0 {
+            rack::mapped_by_fork(one.ring_bytes.load(Ordering::Relaxed));
+        }
+    }
+}
+
 /// Takes all offers out of a mailbox.
 fn drain(mailbox: i32) {
     let flags = sys::SOCK_CLOEXEC | sys::SOCK_NONBLOCK;
@@ -293,6 +303,7 @@ fn drain(mailbox: i32) {
         let place = free.unwrap_or_else(|| {
             let oldest = OLDEST.fetch_add(1, Ordering::Relaxed) as usize;
             let place = &RECEIVED[oldest % PENDING];
+            place.client.store(0, Ordering::Relaxed);
             let (memory, ring_bytes) = (&place.memory, &place.ring_bytes);
             conn::unmap(memory.load(Ordering::Relaxed), ring_bytes.load(Ordering::Relaxed));
             place

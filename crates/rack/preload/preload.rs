@@ -15,6 +15,7 @@ mod conn;
 mod files;
 #[path = "../src/ledger.rs"]
 mod ledger;
+mod left;
 #[path = "../src/line.rs"]
 mod line;
 mod lock;
@@ -26,6 +27,7 @@ mod rack;
 mod ready;
 mod restart;
 mod rx;
+mod shared;
 mod sync;
 mod sys;
 mod tx;
@@ -64,6 +66,7 @@ static START: extern "C" fn(i32, *const *const u8, *const *const u8) = start;
 extern "C" fn start(_: i32, _: *const *const u8, environment: *const *const u8) {
     if rack::configure(environment) {
         rack::enter_process();
+        left::adopt_all();
         // SAFETY: the hooks are functions of this library, which is never unloaded.
         unsafe {
             __register_atfork(Some(before_fork), None, Some(after_fork), core::ptr::null());
@@ -78,6 +81,8 @@ extern "C" fn before_fork() {
 extern "C" fn after_fork() {
     rack::enter_process();
     conn::after_fork();
+    mailbox::after_fork();
+    shared::after_fork();
 }
 
 #[used]

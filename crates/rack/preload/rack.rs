@@ -10,7 +10,8 @@ use crate::sys;
 /// Longest time for which a thread polls memory before it sleeps, in microseconds.
 pub const SPIN_US_MAX: u32 = 50;
 const NAME_MAX: usize = 64;
-const PATH_MAX: usize = 256;
+/// Longest path of the ledger, in bytes.
+pub const PATH_MAX: usize = 256;
 
 static PROCESS: AtomicU32 = AtomicU32::new(0);
 static RUN: AtomicU32 = AtomicU32::new(0);
@@ -22,10 +23,29 @@ static PROCESSORS: AtomicU32 = AtomicU32::new(1);
 static NODES: [AtomicU32; NODES_MAX] = [const { AtomicU32::new(0) }; NODES_MAX];
 static NODE_COUNT: AtomicUsize = AtomicUsize::new(0);
 
-struct Name(UnsafeCell<([u8; NAME_MAX], usize)>);
-// SAFETY: the name is stored before the program starts, and only read later.
-unsafe impl Sync for Name {}
-static NAME: Name = Name(UnsafeCell::new(([0; NAME_MAX], 0)));
+struct Text<const MAX: usize>(UnsafeCell<([u8; MAX], usize)>);
+// SAFETY: a text is stored before the program starts, and only read later.
+unsafe impl<const MAX: usize> Sync for Text<MAX> {}
+static NAME: Text<NAME_MAX> = Text(UnsafeCell::new(([0; NAME_MAX], 0)));
+static PATH: Text<PATH_MAX> = Text(UnsafeCell::new(([0; PATH_MAX], 0)));
+
+impl<const MAX: usize> Text<MAX> {
+    fn get(&self) -> &[u8] {
+        // SAFETY: it is not stored any more.
+        let (bytes, length) = unsafe { &*self.0.get() };
+        &bytes[..*length]
+    }
+
+    /// Only before the program starts; false if it is too long.
+    fn set(&self, text: &[u8]) -> bool {
+        // SAFETY: the program has not started.
+        let (bytes, length) = unsafe { &mut *self.0.get() };
+        let Some(place) = bytes.get_mut(..text.len()) else { return false };
+        place.copy_from_slice(text);
+        *length = text.len();
+        true
+    }
+}
 
 unsafe extern "C" {
     fn clock_gettime(clock: i32, time: *mut sys::Time) -> i32;
@@ -56,9 +76,12 @@ pub fn spins() -> bool {
 }
 
 pub fn name() -> &'static [u8] {
-    // SAFETY: it is not stored any more.
-    let (bytes, length) = unsafe { &*NAME.0.get() };
-    &bytes[..*length]
+    NAME.get()
+}
+
+/// The ledger's path.
+pub fn path() -> &'static [u8] {
+    PATH.get()
 }
 
 /// True if the rack has a node with this address.
@@ -89,6 +112,11 @@ pub fn count(what: Count, by: u64) {
     if let Some(row) = row() {
         row.add(what, by);
     }
+}
+
+/// Files with unread bytes in the whole rack.
+pub fn left_files() -> Option<&'static AtomicU64> {
+    ledger().map(|ledger| &ledger.left_files)
 }
 
 /// Takes an end's share of a connection's memory from the pool.
@@ -146,20 +174,16 @@ pub fn leave_process() {
 
 /// Reads the settings from the environment. False without them, or where they cannot be used.
 pub fn configure(environment: *const *const u8) -> bool {
-    let Some(text) = variable(environment) else { return false };
+    let Some(text) = find(environment, VARIABLE.as_bytes()) else { return false };
     let mut fields = text.split(|byte| *byte == b';');
     let mut field = || fields.next().unwrap_or_default();
     let name = field();
     let numbers = [number(field()), number(field()), number(field())];
     let [Some(ring), Some(pool), Some(run)] = numbers else { return false };
     let path = field();
-    if !is_ring(ring) || name.is_empty() || name.len() > NAME_MAX || run == 0 {
+    if !is_ring(ring) || name.is_empty() || run == 0 || !NAME.set(name) || !PATH.set(path) {
         return false;
     }
-    // SAFETY: the program has not started.
-    let (bytes, length) = unsafe { &mut *NAME.0.get() };
-    bytes[..name.len()].copy_from_slice(name);
-    *length = name.len();
     RING_BYTES.store(ring, Ordering::Relaxed);
     POOL_BYTES.store(pool, Ordering::Relaxed);
     RUN.store(run as u32, Ordering::Relaxed);
@@ -176,13 +200,12 @@ pub fn configure(environment: *const *const u8) -> bool {
 }
 
 fn map_ledger(path: &[u8]) -> bool {
-    const NOFOLLOW: usize = 0o400_000;
     let mut zero_ended = [0u8; PATH_MAX];
     if path.is_empty() || path.len() >= PATH_MAX {
         return false;
     }
     zero_ended[..path.len()].copy_from_slice(path);
-    let flags = sys::O_RDWR_CLOEXEC | NOFOLLOW;
+    let flags = sys::O_RDWR_CLOEXEC | sys::O_NOFOLLOW;
     // SAFETY: the path ends with a zero.
     let fd = unsafe { sys::call4(sys::OPENAT, 0, zero_ended.as_ptr() as usize, flags, 0) };
     if fd < 0 {
@@ -209,15 +232,14 @@ fn number(text: &[u8]) -> Option<u64> {
     if text.is_empty() { None } else { text.iter().try_fold(0, add) }
 }
 
-fn variable(environment: *const *const u8) -> Option<&'static [u8]> {
+/// The value of a variable of an environment.
+pub fn find(environment: *const *const u8, name: &[u8]) -> Option<&'static [u8]> {
     let mut at = environment;
     // SAFETY: the environment is an array of zero-ended texts that ends with a null pointer.
     unsafe {
         while !at.is_null() && !(*at).is_null() {
             let text = core::ffi::CStr::from_ptr((*at).cast()).to_bytes();
-            if let Some(value) =
-                text.strip_prefix(VARIABLE.as_bytes()).and_then(|rest| rest.strip_prefix(b"="))
-            {
+            if let Some(value) = text.strip_prefix(name).and_then(|rest| rest.strip_prefix(b"=")) {
                 return Some(value);
             }
             at = at.add(1);

@@ -66,6 +66,7 @@ pub fn poll(polls: &mut [PollFd], limit_ns: Option<u64>, mask: usize) -> isize {
     if limit_ns != Some(0) {
         spin(polls);
     }
+    let _asleep = Asleep::new(polls);
     loop {
         let mut is_any = false;
         for poll in polls.iter() {
@@ -86,12 +87,46 @@ pub fn poll(polls: &mut [PollFd], limit_ns: Option<u64>, mask: usize) -> isize {
     }
 }
 
+/// Connections on which a thread sleeps in the kernel: whoever empties their rings meanwhile leaves
+/// the bell armed.
+struct Asleep([Option<Use>; SPUN_MAX]);
+
+impl Asleep {
+    fn new(polls: &[PollFd]) -> Asleep {
+        let mut asleep = Asleep([const { None }; SPUN_MAX]);
+        for (index, used) in polls.iter().filter_map(reads).enumerate() {
+            let Some(end) = used.end() else { continue };
+            let Some(place) = asleep.0.get_mut(index) else {
+                end.epolled.store(1, Ordering::SeqCst);
+                continue;
+            };
+            end.asleep.fetch_add(1, Ordering::SeqCst);
+            *place = Some(used);
+        }
+        asleep
+    }
+}
+
+impl Drop for Asleep {
+    fn drop(&mut self) {
+        for end in self.0.iter().flatten().filter_map(Use::end) {
+            end.asleep.fetch_sub(1, Ordering::SeqCst);
+        }
+    }
+}
+
 /// Makes what the kernel says about a socket true of the stream.
 fn correct(poll: &mut PollFd) {
     let Some(used) = reads(poll) else { return };
+    let Some(end) = used.end() else { return };
     if is_readable(&used) {
         poll.revents |= poll.events & READ_EVENTS;
-    } else if poll.revents & READ_EVENTS != 0 && sys::peek(used.fd) == sys::EAGAIN {
+    } else if end.error.load(Ordering::Acquire) != 0 {
+        poll.revents |= sys::POLLERR;
+    } else if poll.revents & READ_EVENTS != 0
+        && poll.revents & (sys::POLLERR | sys::POLLHUP) == 0
+        && rx::probe(used.fd, end) == sys::EAGAIN
+    {
         poll.revents &= !READ_EVENTS;
     }
 }
@@ -165,17 +200,26 @@ pub fn watched(epoll: i32, fd: i32, event: EpollEvent) {
     if events & sys::EPOLLIN == 0 || !rx::arm(&used, end) {
         return;
     }
-    let Some(view) = used.slot.view(false) else { return };
     // SAFETY: the lock of this direction is held.
     let consumer = unsafe { &*end.consumer.get() };
-    if consumer.bells(view.line) == 0 {
+    if used.slot.view(false).is_none_or(|view| consumer.bells(view.line) == 0) {
         let slot = used.slot;
         slot.owed_events.store(events, Ordering::Relaxed);
         slot.owed_data.store(data, Ordering::Relaxed);
+        slot.owed_fd.store(fd, Ordering::Relaxed);
         if slot.owed.swap(epoll, Ordering::AcqRel) < 0 {
             OWED.fetch_add(1, Ordering::AcqRel);
         }
+        // Threads that sleep in the set look at what it is owed when they are woken.
+        modify(epoll, fd, events | sys::EPOLLOUT, data);
     }
+}
+
+fn modify(epoll: i32, fd: i32, events: u32, data: u64) {
+    let event = EpollEvent { events, data };
+    let at = &raw const event as usize;
+    // SAFETY: the kernel reads the event.
+    unsafe { sys::call4(sys::EPOLL_CTL, epoll as usize, sys::EPOLL_MOD, fd as usize, at) };
 }
 
 /// A slot that is freed is owed nothing.
@@ -185,9 +229,37 @@ pub fn forgive(slot: &conn::Slot) {
     }
 }
 
+/// True if some epoll set is owed an event.
+pub fn is_any_owed() -> bool {
+    OWED.load(Ordering::Acquire) > 0
+}
+
+/// The slot that owes this event to a set.
+fn owes(epoll: i32, data: u64) -> Option<&'static conn::Slot> {
+    conn::all().find(|slot| {
+        slot.owed.load(Ordering::Acquire) == epoll && slot.owed_data.load(Ordering::Relaxed) == data
+    })
+}
+
+/// The event that a slot owes, if its bytes are still here; its set has the program's events again.
+fn pay(epoll: i32, slot: &'static conn::Slot) -> Option<EpollEvent> {
+    let asked = slot.owed_events.load(Ordering::Relaxed);
+    let data = slot.owed_data.load(Ordering::Relaxed);
+    let used = conn::hold(slot);
+    let has = used.end().is_some_and(|end| rx::available(&used, end) > 0);
+    let is_once = has && asked & sys::EPOLLONESHOT != 0;
+    // An event of a set that wants one alone disables the socket: no event is enabled but errors.
+    let events = if is_once { sys::EPOLLONESHOT } else { asked };
+    modify(epoll, slot.owed_fd.load(Ordering::Relaxed), events, data);
+    if !has || asked & (sys::EPOLLET | sys::EPOLLONESHOT) != 0 {
+        forgive(slot);
+    }
+    has.then_some(EpollEvent { events: asked & (sys::EPOLLIN | sys::EPOLLRDNORM), data })
+}
+
 /// Events that an epoll set is owed: bytes that came without a bell.
 pub fn owed(epoll: i32, events: &mut [EpollEvent]) -> usize {
-    if OWED.load(Ordering::Acquire) == 0 {
+    if !is_any_owed() {
         return 0;
     }
     let mut count = 0;
@@ -195,17 +267,27 @@ pub fn owed(epoll: i32, events: &mut [EpollEvent]) -> usize {
         if count == events.len() {
             break;
         }
-        let asked = slot.owed_events.load(Ordering::Relaxed);
-        let used = conn::hold(slot);
-        let has = used.end().is_some_and(|end| rx::available(&used, end) > 0);
-        if has {
-            let data = slot.owed_data.load(Ordering::Relaxed);
-            let found = asked & (sys::EPOLLIN | sys::EPOLLRDNORM);
-            events[count] = EpollEvent { events: found, data };
+        if let Some(event) = pay(epoll, slot) {
+            events[count] = event;
             count += 1;
         }
-        if !has || asked & (sys::EPOLLET | sys::EPOLLONESHOT) != 0 {
-            forgive(slot);
+    }
+    count
+}
+
+/// Makes events of the kernel those that the program has asked for; returns their number.
+pub fn translate(epoll: i32, events: &mut [EpollEvent]) -> usize {
+    let mut count = 0;
+    for index in 0..events.len() {
+        let mut event = events[index];
+        if let Some(slot) = owes(epoll, event.data) {
+            let asked = slot.owed_events.load(Ordering::Relaxed);
+            let also = pay(epoll, slot).map_or(0, |event| event.events);
+            event.events = also | (event.events & (asked | !sys::EPOLLOUT));
+        }
+        if event.events != 0 {
+            events[count] = event;
+            count += 1;
         }
     }
     count

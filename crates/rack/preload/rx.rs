@@ -5,9 +5,8 @@ use core::sync::atomic::{Ordering, fence};
 
 use crate::buffers::Buffers;
 use crate::conn::{End, Use, View};
-use crate::ledger::Count;
 use crate::line::{Armed, Consumer, Next};
-use crate::{mailbox, rack, restart, sys, tx};
+use crate::{left, mailbox, rack, restart, sys, tx};
 
 /// How long a thread sleeps on memory before it looks at the socket, in milliseconds.
 const SLEEP_MS: i64 = 10;
@@ -15,6 +14,8 @@ const SLEEP_MS: i64 = 10;
 const SLEEPS: u32 = 3;
 /// How long a bell that was counted may be on its way, in polls of the socket.
 const BELL_POLLS: u32 = 200;
+/// How often a thread on one processor lets the other end run before it sleeps.
+const YIELDS: u32 = 3;
 /// Shortest time for which a thread polls memory, in microseconds.
 const LEAST_SPIN_US: u32 = 2;
 
@@ -61,8 +62,12 @@ pub fn receive(used: &Use, end: &End, buffers: &mut Buffers, total: usize, flags
 
 /// True if the next turn has bytes already: a call takes them, too, as the kernel's would.
 fn has_more(used: &Use, end: &End, flags: u32) -> bool {
-    let Some(view) = used.slot.view(false).filter(|_| flags & sys::MSG_PEEK == 0) else {
+    if flags & sys::MSG_PEEK != 0 {
         return false;
+    }
+    let Some(view) = used.slot.view(false) else {
+        // The kernel's bytes follow those that were put aside.
+        return left::is_used(used) && sys::ioctl_number(used.fd, sys::FIONREAD) > 0;
     };
     // SAFETY: the caller holds the lock of this direction.
     let consumer = unsafe { &mut *end.consumer.get() };
@@ -87,27 +92,32 @@ fn would_block(used: &Use, end: &End) -> bool {
 
 fn step(used: &Use, end: &End, buffers: &mut Buffers, total: usize, flags: u32) -> Step {
     let may_join = mailbox::advance(used, end);
+    if left::take(used, end, buffers, total, flags) {
+        return Step::Got;
+    }
     // SAFETY: the lock of this direction is held.
     let consumer = unsafe { &mut *end.consumer.get() };
     let Some(view) = may_join.then(|| used.slot.view(false)).flatten() else {
-        return by_kernel(used, None, consumer, buffers, total, flags, None);
+        return by_kernel(used, end, None, consumer, buffers, total, flags, None);
     };
     match consumer.next(view.line, view.size) {
         Next::Fault => {
             end.stay.store(1, Ordering::Release);
-            fault()
+            fault(end)
         }
         Next::Bells(count) => {
             if take_bells(used.fd, consumer, count) {
                 Step::Got
             } else {
-                look(used, consumer, &view)
+                look(used, end, consumer, &view)
             }
         }
-        Next::Kernel(limit) => by_kernel(used, Some(&view), consumer, buffers, total, flags, limit),
+        Next::Kernel(limit) => {
+            by_kernel(used, end, Some(&view), consumer, buffers, total, flags, limit)
+        }
         Next::Ring(0) => {
             take_stale_bells(used.fd, consumer, &view);
-            look(used, consumer, &view)
+            look(used, end, consumer, &view)
         }
         Next::Ring(available) => {
             let bytes = available.min((total - buffers.done) as u64) as usize;
@@ -127,18 +137,39 @@ fn step(used: &Use, end: &End, buffers: &mut Buffers, total: usize, flags: u32) 
 }
 
 /// The peer's words cannot be.
-fn fault() -> Step {
-    const ECONNRESET: isize = -104;
-    rack::count(Count::Faults, 1);
-    Step::Failed(ECONNRESET)
+fn fault(end: &End) -> Step {
+    end.count_fault();
+    Step::Failed(sys::ECONNRESET)
+}
+
+/// Looks at the next byte of the socket, as [`sys::peek`]. A look takes the socket's error from the
+/// kernel, so the end keeps it for the call that has to return it.
+pub fn probe(fd: i32, end: &End) -> isize {
+    let kept = end.error.load(Ordering::Acquire);
+    if kept != 0 {
+        return -(kept as isize);
+    }
+    keep(end, sys::peek(fd))
+}
+
+fn keep(end: &End, found: isize) -> isize {
+    if found < 0 && found != sys::EAGAIN && found != sys::EINTR {
+        end.error.store(-found as u32, Ordering::Release);
+    }
+    found
+}
+
+/// The error that a look took, to be returned once; or 0.
+pub fn take_error(end: &End) -> isize {
+    -(end.error.swap(0, Ordering::AcqRel) as isize)
 }
 
 /// After bytes were taken: an empty ring has no bell in the socket.
-fn settle(used: &Use, end: &End, consumer: &mut Consumer, view: &View) {
+pub fn settle(used: &Use, end: &End, consumer: &mut Consumer, view: &View) {
     if consumer.next(view.line, view.size) != Next::Ring(0) {
         return;
     }
-    if end.epolled.load(Ordering::Acquire) != 0 {
+    if end.always_rings() {
         arm_with(used, consumer, view);
     } else {
         consumer.quiet(view.line);
@@ -155,7 +186,7 @@ pub fn take_stale_bells(fd: i32, consumer: &mut Consumer, view: &View) {
 }
 
 /// Takes bells out of the socket; false if not all of them were there.
-fn take_bells(fd: i32, consumer: &mut Consumer, count: u64) -> bool {
+pub fn take_bells(fd: i32, consumer: &mut Consumer, count: u64) -> bool {
     let mut room = [0u8; 64];
     let mut left = count;
     for _ in 0..BELL_POLLS {
@@ -177,28 +208,30 @@ fn take_bells(fd: i32, consumer: &mut Consumer, count: u64) -> bool {
 }
 
 /// Looks at the socket of an empty ring: has the stream ended, or failed?
-fn look(used: &Use, consumer: &mut Consumer, view: &View) -> Step {
-    let found = sys::peek(used.fd);
-    if found == sys::EAGAIN || found == sys::EINTR {
-        return Step::Empty(true);
-    }
+fn look(used: &Use, end: &End, consumer: &mut Consumer, view: &View) -> Step {
+    let found = probe(used.fd, end);
     // What was published before the end is looked at before the end is believed.
     match consumer.next(view.line, view.size) {
-        Next::Ring(0) if found == 0 => Step::End,
-        Next::Ring(0) if found < 0 => {
-            Step::Failed(sys::recv_bytes(used.fd, &mut [0], sys::MSG_DONTWAIT))
-        }
+        Next::Ring(0) if is_none(found) => Step::Empty(true),
+        // A bell is on its way, if the peer did not lie: the socket is the place to wait.
+        Next::Bells(_) if is_none(found) => Step::Empty(false),
+        Next::Ring(0) | Next::Bells(_) if found == 0 => Step::End,
+        Next::Ring(0) | Next::Bells(_) if found < 0 => Step::Failed(take_error(end)),
         // A bell is counted before it is sent, and a turn ends before its next byte: this byte is
         // neither, so the peer is broken.
-        Next::Ring(0) if consumer.bells(view.line) == 0 => fault(),
-        Next::Bells(_) if found == 0 => Step::End,
+        Next::Ring(0) if consumer.bells(view.line) == 0 => fault(end),
         _ => Step::Got,
     }
+}
+
+fn is_none(found: isize) -> bool {
+    found == sys::EAGAIN || found == sys::EINTR
 }
 
 /// Receives from the kernel's socket, without waiting, and no byte of a later turn.
 fn by_kernel(
     used: &Use,
+    end: &End,
     view: Option<&View>,
     consumer: &mut Consumer,
     buffers: &mut Buffers,
@@ -208,24 +241,27 @@ fn by_kernel(
 ) -> Step {
     let queued = sys::ioctl_number(used.fd, sys::FIONREAD) as u64;
     // Bytes that were queued before the turn was seen to go on belong to it.
-    let is_same = match (view, used.slot.view(false)) {
-        (Some(view), _) => consumer.next(view.line, view.size) == Next::Kernel(limit),
-        (None, later) => later.is_none(),
+    let is_same = |consumer: &mut Consumer| match view {
+        Some(view) => consumer.next(view.line, view.size) == Next::Kernel(limit),
+        None => used.slot.view(false).is_none(),
     };
-    if !is_same {
+    if !is_same(consumer) {
         return Step::Got;
     }
-    let bytes = queued.min(limit.unwrap_or(u64::MAX)).min((total - buffers.done) as u64) as usize;
+    let most = (total - buffers.done).min(limit.unwrap_or(u64::MAX) as usize);
+    let mut bytes = (queued as usize).min(most);
     if bytes == 0 {
-        let found = sys::peek(used.fd);
-        return match found {
-            0 if view.is_none_or(|it| consumer.next(it.line, it.size) == Next::Kernel(limit)) => {
-                Step::End
-            }
-            0 | 1 => Step::Got,
-            sys::EAGAIN => Step::Empty(false),
-            _ => Step::Failed(sys::recv_bytes(used.fd, &mut [0], sys::MSG_DONTWAIT)),
-        };
+        let found = probe(used.fd, end);
+        if !is_same(consumer) {
+            return Step::Got;
+        }
+        match found {
+            0 => return Step::End,
+            // The kernel counts no byte behind an urgent one.
+            1 => bytes = most.min(1),
+            _ if is_none(found) => return Step::Empty(false),
+            _ => return Step::Failed(take_error(end)),
+        }
     }
     let passed = (flags & !sys::MSG_WAITALL) | sys::MSG_DONTWAIT;
     let got = buffers.few(bytes).receive(used.fd, passed);
@@ -243,16 +279,24 @@ fn by_kernel(
     }
 }
 
+/// True if the socket has been closed by its other end, or is broken: no bell comes any more.
+pub fn has_ended(fd: i32) -> bool {
+    let gone = sys::POLLRDHUP | sys::POLLHUP | sys::POLLERR;
+    sys::poll_one(fd, sys::POLLRDHUP, 0).is_ok_and(|found| found & gone != 0)
+}
+
 /// Arms the bell of an end's empty ring. True if bytes are here instead.
 pub fn arm(used: &Use, end: &End) -> bool {
-    let Some(view) = used.slot.view(false) else { return false };
+    let Some(view) = used.slot.view(false) else { return left::unread(used, end) > 0 };
     // SAFETY: the caller holds the lock of this direction.
     let consumer = unsafe { &mut *end.consumer.get() };
     match consumer.next(view.line, view.size) {
         Next::Ring(0) => arm_with(used, consumer, &view),
         Next::Ring(_) => true,
         Next::Bells(count) => take_bells(used.fd, consumer, count),
-        Next::Kernel(_) | Next::Fault => false,
+        // The call that receives tells the error.
+        Next::Fault => true,
+        Next::Kernel(_) => false,
     }
 }
 
@@ -267,10 +311,10 @@ fn arm_with(used: &Use, consumer: &mut Consumer, view: &View) -> bool {
     }
 }
 
-/// Bytes of the ring that can be received now, without a lock.
+/// Bytes of memory that can be received now.
 pub fn available(used: &Use, end: &End) -> u64 {
-    let Some(view) = used.slot.view(false) else { return 0 };
     let _held = end.rx.lock();
+    let Some(view) = used.slot.view(false) else { return left::unread(used, end) };
     // SAFETY: the lock of this direction is held.
     let consumer = unsafe { &mut *end.consumer.get() };
     match consumer.next(view.line, view.size) {
@@ -283,7 +327,7 @@ pub fn available(used: &Use, end: &End) -> u64 {
 pub fn queued(used: &Use, end: &End) -> u64 {
     let in_kernel = || sys::ioctl_number(used.fd, sys::FIONREAD) as u64;
     let _held = end.rx.lock();
-    let Some(view) = used.slot.view(false) else { return in_kernel() };
+    let Some(view) = used.slot.view(false) else { return left::unread(used, end) + in_kernel() };
     // SAFETY: the lock of this direction is held.
     let consumer = unsafe { &*end.consumer.get() };
     consumer.queued(view.line, view.size, in_kernel())
@@ -299,10 +343,18 @@ pub fn is_unchanged(view: &View, consumer: &Consumer) -> bool {
 /// Waits for bytes: first it polls memory, then it sleeps on memory, then in the kernel.
 fn wait(used: &Use, end: &End, in_ring: bool, sleeps: &mut u32) -> Result<(), isize> {
     let view = used.slot.view(false).filter(|_| in_ring);
-    let Some(view) = view else { return sleep_in_kernel(used.fd) };
-    // SAFETY: only a copy is read: another thread that receives makes this wait end early.
-    let consumer = unsafe { *end.consumer.get() };
-    consumer.quiet(view.line);
+    let Some(view) = view else { return sleep_in_kernel(used.fd, end) };
+    let consumer = {
+        let _held = end.rx.lock();
+        // SAFETY: the lock of this direction is held. Later only the copy is read: another thread
+        // that receives makes this wait end early.
+        let consumer = unsafe { *end.consumer.get() };
+        // A thread that sleeps in the kernel relies on the bell that it has armed.
+        if !end.always_rings() {
+            consumer.quiet(view.line);
+        }
+        consumer
+    };
     if spin(used, &view, &consumer) {
         return Ok(());
     }
@@ -310,28 +362,41 @@ fn wait(used: &Use, end: &End, in_ring: bool, sleeps: &mut u32) -> Result<(), is
     sys::option(used.fd, sys::SOL_SOCKET, sys::SO_RCVTIMEO, &mut limit);
     if *sleeps < SLEEPS && limit == sys::Time::default() {
         *sleeps += 1;
-        let word = &view.line.waits.0.data;
-        word.store(1, Ordering::Relaxed);
-        fence(Ordering::SeqCst);
-        let result = if is_unchanged(&view, &consumer) {
-            sys::futex_wait(word.as_ptr(), 1, SLEEP_MS)
-        } else {
-            0
-        };
-        let is_signal = result == sys::EINTR && restart::interrupts();
-        return if is_signal && is_unchanged(&view, &consumer) { Err(sys::EINTR) } else { Ok(()) };
+        return sleep_on_memory(&view, &consumer);
     }
+    end.asleep.fetch_add(1, Ordering::SeqCst);
     let arrived = {
         let _held = end.rx.lock();
         arm(used, end)
     };
-    if arrived { Ok(()) } else { sleep_in_kernel(used.fd) }
+    let slept = if arrived { Ok(()) } else { sleep_in_kernel(used.fd, end) };
+    end.asleep.fetch_sub(1, Ordering::SeqCst);
+    slept
+}
+
+pub fn sleep_on_memory(view: &View, consumer: &Consumer) -> Result<(), isize> {
+    let word = &view.line.waits.0.data;
+    word.store(1, Ordering::Relaxed);
+    fence(Ordering::SeqCst);
+    let result =
+        if is_unchanged(view, consumer) { sys::futex_wait(word.as_ptr(), 1, SLEEP_MS) } else { 0 };
+    let is_signal = result == sys::EINTR && restart::interrupts();
+    if is_signal && is_unchanged(view, consumer) { Err(sys::EINTR) } else { Ok(()) }
 }
 
 /// Polls memory for a while. True if something has changed.
-fn spin(used: &Use, view: &View, consumer: &Consumer) -> bool {
+pub fn spin(used: &Use, view: &View, consumer: &Consumer) -> bool {
     let budget_us = used.slot.spin_us.load(Ordering::Relaxed);
     if !rack::spins() {
+        // Others may run for long: a signal of that time would not be seen.
+        let yields = if restart::interrupts() { 0 } else { YIELDS };
+        for _ in 0..yields {
+            if !is_unchanged(view, consumer) {
+                return true;
+            }
+            // SAFETY: the call has no arguments.
+            unsafe { sys::call4(sys::YIELD, 0, 0, 0, 0) };
+        }
         return !is_unchanged(view, consumer);
     }
     let until = rack::now_ns() + u64::from(budget_us) * 1000;
@@ -354,9 +419,12 @@ fn spin(used: &Use, view: &View, consumer: &Consumer) -> bool {
 
 /// Sleeps until the socket has a byte, or an end, or an error; the call honours timeouts and
 /// signals as the kernel's does.
-fn sleep_in_kernel(fd: i32) -> Result<(), isize> {
-    match sys::recv_bytes(fd, &mut [0], sys::MSG_PEEK) {
-        error if error == sys::EAGAIN || error == sys::EINTR => Err(error),
+fn sleep_in_kernel(fd: i32, end: &End) -> Result<(), isize> {
+    if end.error.load(Ordering::Acquire) != 0 {
+        return Ok(());
+    }
+    match keep(end, sys::recv_bytes(fd, &mut [0], sys::MSG_PEEK)) {
+        error if is_none(error) => Err(error),
         _ => Ok(()),
     }
 }

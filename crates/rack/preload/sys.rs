@@ -8,8 +8,12 @@ pub const CLOSE: usize = 3;
 pub const LSEEK: usize = 8;
 pub const MMAP: usize = 9;
 pub const MUNMAP: usize = 11;
+pub const SIGPROCMASK: usize = 14;
 pub const IOCTL: usize = 16;
+pub const YIELD: usize = 24;
+pub const MREMAP: usize = 25;
 pub const PREAD: usize = 17;
+pub const PWRITE: usize = 18;
 pub const READV: usize = 19;
 pub const WRITEV: usize = 20;
 pub const DUP: usize = 32;
@@ -31,7 +35,9 @@ pub const GETSOCKOPT: usize = 55;
 pub const KILL: usize = 62;
 pub const FCNTL: usize = 72;
 pub const FTRUNCATE: usize = 77;
+pub const UNLINK: usize = 87;
 pub const GETUID: usize = 107;
+pub const SIGPENDING: usize = 127;
 pub const SPLICE: usize = 275;
 pub const FUTEX: usize = 202;
 pub const GETAFFINITY: usize = 204;
@@ -45,13 +51,19 @@ pub const DUP3: usize = 292;
 pub const RECVMMSG: usize = 299;
 pub const SENDMMSG: usize = 307;
 pub const MEMFD_CREATE: usize = 319;
+pub const PIDFD_OPEN: usize = 434;
 pub const CLOSE_RANGE: usize = 436;
 pub const EPOLL_PWAIT2: usize = 441;
 
 pub const EINTR: isize = -4;
 pub const EBADF: isize = -9;
 pub const EAGAIN: isize = -11;
+pub const ENOMEM: isize = -12;
+pub const EBUSY: isize = -16;
 pub const EINVAL: isize = -22;
+pub const EMSGSIZE: isize = -90;
+pub const ENOBUFS: isize = -105;
+pub const ECONNRESET: isize = -104;
 pub const EINPROGRESS: isize = -115;
 
 pub const AF_UNIX: u16 = 1;
@@ -62,6 +74,8 @@ pub const SOCK_NONBLOCK: usize = 0o4000;
 pub const SOCK_CLOEXEC: usize = 0o2_000_000;
 pub const O_NONBLOCK: usize = 0o4000;
 pub const O_RDWR_CLOEXEC: usize = 0o2_000_002;
+pub const O_CREATE_NEW: usize = 0o300;
+pub const O_NOFOLLOW: usize = 0o400_000;
 pub const SOL_SOCKET: usize = 1;
 pub const SO_TYPE: usize = 3;
 pub const SO_LINGER: usize = 13;
@@ -70,6 +84,8 @@ pub const SO_RCVLOWAT: usize = 18;
 pub const SO_RCVTIMEO: usize = 20;
 pub const SO_SNDTIMEO: usize = 21;
 pub const SO_DOMAIN: usize = 39;
+pub const SO_ERROR: usize = 4;
+pub const SO_COOKIE: usize = 57;
 pub const SO_ZEROCOPY: usize = 60;
 pub const SOL_TCP: usize = 6;
 pub const TCP_NODELAY: usize = 1;
@@ -106,10 +122,12 @@ pub const POLLPRI: i16 = 2;
 pub const POLLRDNORM: i16 = 0x40;
 pub const POLLRDHUP: i16 = 0x2000;
 pub const EPOLLIN: u32 = 1;
+pub const EPOLLOUT: u32 = 4;
 pub const EPOLLRDNORM: u32 = 0x40;
 pub const EPOLLET: u32 = 1 << 31;
 pub const EPOLLONESHOT: u32 = 1 << 30;
 pub const EPOLL_DEL: i32 = 2;
+pub const EPOLL_MOD: usize = 3;
 
 pub const SHUT_RD: i32 = 0;
 
@@ -235,11 +253,22 @@ pub fn set_option<T: Copy>(fd: i32, level: usize, name: usize, value: &T) -> isi
 
 /// Polls one descriptor; negative timeouts wait for ever.
 pub fn poll_one(fd: i32, events: i16, timeout_ms: i64) -> Result<i16, isize> {
+    poll_masked(fd, events, timeout_ms, None)
+}
+
+/// As [`poll_one`], with another mask of signals meanwhile.
+pub fn poll_masked(
+    fd: i32,
+    events: i16,
+    timeout_ms: i64,
+    mask: Option<&u64>,
+) -> Result<i16, isize> {
     let mut poll = PollFd { fd, events, revents: 0 };
     let time = Time { seconds: timeout_ms / 1000, rest: timeout_ms % 1000 * 1_000_000 };
     let time = if timeout_ms < 0 { 0 } else { &raw const time as usize };
-    // SAFETY: one entry and a time are passed.
-    let found = unsafe { call(PPOLL, [&raw mut poll as usize, 1, time, 0, 8, 0]) };
+    let mask = mask.map_or(0, |mask| core::ptr::from_ref(mask) as usize);
+    // SAFETY: one entry, a time and a mask are passed.
+    let found = unsafe { call(PPOLL, [&raw mut poll as usize, 1, time, mask, 8, 0]) };
     if found < 0 { Err(found) } else { Ok(poll.revents) }
 }
 

@@ -11,7 +11,7 @@ use crate::buffers::Buffers;
 use crate::conn::{End, Use, View};
 use crate::ledger::Count;
 use crate::line::Producer;
-use crate::{mailbox, rack, restart, sys};
+use crate::{mailbox, rack, restart, rx, sys};
 
 /// Bytes that are published at once, so that the receiver copies while the sender does.
 const PIECE_BYTES: usize = 32 << 10;
@@ -35,20 +35,29 @@ enum Step {
 /// Sends the buffers; the result is the kernel's.
 pub fn send(used: &Use, end: &End, buffers: &mut Buffers, total: usize, flags: u32) -> isize {
     let mut waited = false;
+    let blocks = flags & sys::MSG_DONTWAIT == 0;
+    let mut signals = if blocks && total > PIECE_BYTES { restart::hold() } else { None };
     loop {
         let held = end.tx.lock();
         let step = step(used, end, buffers, total, flags, waited);
         drop(held);
+        if blocks && signals.is_none() && buffers.done < total {
+            signals = restart::hold();
+        }
         match step {
             Step::Sent if buffers.done == total => return total as isize,
             Step::Sent => waited = false,
             Step::Failed(error) => return finish(buffers, error),
             Step::Full => {
-                wait_for_room(used, end);
+                wait_for_room(used, end, 1);
+                if signals.as_ref().is_some_and(restart::Held::has_signal) {
+                    return finish(buffers, sys::EINTR);
+                }
                 waited = true;
             }
             Step::KernelFull => {
-                if let Err(error) = wait_for_kernel(used.fd, flags) {
+                let mask = signals.as_ref().map(|signals| &signals.before);
+                if let Err(error) = wait_for_kernel(used.fd, flags, mask) {
                     return finish(buffers, error);
                 }
             }
@@ -72,20 +81,11 @@ fn step(
     // SAFETY: the lock of this direction is held, here and in the functions below.
     let producer = unsafe { &mut *end.producer.get() };
     let Some(view) = may_join.then(|| used.slot.view(true)).flatten() else {
-        return by_kernel(used, producer, buffers, total, flags);
+        return by_kernel(used, end, producer, buffers, total, flags);
     };
     let stays = end.stay.load(Ordering::Acquire) != 0;
-    if !producer.in_ring() {
-        let joined = used.slot.header().is_some_and(|it| it.joined.load(Ordering::Acquire) == 1);
-        let enters = joined
-            && !stays
-            && producer.may_enter_ring(view.line)
-            && sys::ioctl_number(used.fd, sys::SIOCOUTQ) <= KERNEL_QUEUE_BYTES
-            && is_alive(used.fd);
-        if !enters {
-            return by_kernel(used, producer, buffers, total, flags);
-        }
-        producer.enter_ring(view.line);
+    if !enter(used, end, producer, &view) {
+        return by_kernel(used, end, producer, buffers, total, flags);
     }
     let by_ring = !stays && put(used, end, producer, &view, buffers, total);
     if by_ring {
@@ -99,7 +99,24 @@ fn step(
     rack::count(Count::Overflows, 1);
     producer.enter_kernel(view.line);
     wake_reader(&view);
-    by_kernel(used, producer, buffers, total, flags)
+    by_kernel(used, end, producer, buffers, total, flags)
+}
+
+/// True if the next bytes go into the ring, as far as it has room.
+pub fn enter(used: &Use, end: &End, producer: &mut Producer, view: &View) -> bool {
+    if producer.in_ring() {
+        return true;
+    }
+    let joined = used.slot.header().is_some_and(|it| it.joined.load(Ordering::Acquire) == 1);
+    let enters = joined
+        && end.stay.load(Ordering::Acquire) == 0
+        && producer.may_enter_ring(view.line)
+        && sys::ioctl_number(used.fd, sys::SIOCOUTQ) <= KERNEL_QUEUE_BYTES
+        && is_alive(used.fd);
+    if enters {
+        producer.enter_ring(view.line);
+    }
+    enters
 }
 
 /// Puts bytes into the ring. False if it takes none.
@@ -113,26 +130,39 @@ fn put(
 ) -> bool {
     let (seen, unread) = (producer.seen, producer.head != producer.seen);
     let Ok(room) = producer.room(view.line, view.size) else {
-        rack::count(Count::Faults, 1);
+        end.count_fault();
         end.stay.store(1, Ordering::Release);
         return false;
     };
-    if room == 0 || (unread && producer.seen == seen && !check_alive(used.fd, end)) {
+    // A reserved buffer lies where these bytes would.
+    if room == 0 || end.reserved.load(Ordering::Acquire) != 0 {
+        return false;
+    }
+    if unread && producer.seen == seen && !check_alive(used.fd, end) {
         return false;
     }
     let bytes = (total - buffers.done).min(PIECE_BYTES).min(room as usize);
     let before = (buffers.done, producer.head);
     let mut ahead = buffers.fork();
     ahead.copy(view, before.1, bytes, true);
-    let Ok(rings) = producer.publish(view.line, bytes as u64) else {
+    if !publish(used, end, producer, view, bytes as u64) {
+        return false;
+    }
+    *buffers = ahead;
+    true
+}
+
+/// Publishes bytes behind the head. False if the ring has been closed.
+pub fn publish(used: &Use, end: &End, from: &mut Producer, view: &View, bytes: u64) -> bool {
+    let Ok(rings) = from.publish(view.line, bytes) else {
         end.stay.store(1, Ordering::Release);
         return false;
     };
-    *buffers = ahead;
-    rack::count(Count::MemoryBytes, bytes as u64);
+    rack::count(Count::MemoryBytes, bytes);
     if rings {
-        ring_bell(used.fd, producer, view);
+        ring_bell(used.fd, from, view);
     }
+    from.rang(view.line);
     wake_reader(view);
     true
 }
@@ -169,12 +199,21 @@ pub fn wake(word: &core::sync::atomic::AtomicU32) {
 /// Sends by the kernel's socket, without waiting.
 fn by_kernel(
     used: &Use,
+    end: &End,
     producer: &mut Producer,
     buffers: &mut Buffers,
     total: usize,
     flags: u32,
 ) -> Step {
-    let flags = (flags & !sys::MSG_MORE) | sys::MSG_DONTWAIT;
+    let error = rx::take_error(end);
+    if error != 0 {
+        return Step::Failed(error);
+    }
+    let mut flags = (flags & !sys::MSG_MORE) | sys::MSG_DONTWAIT;
+    if buffers.done > 0 {
+        // A call that has sent a part returns its bytes, and raises no signal.
+        flags |= sys::MSG_NOSIGNAL;
+    }
     let sent = buffers.few(total - buffers.done).send(used.fd, flags);
     if sent >= 0 {
         buffers.skip(sent as usize);
@@ -188,8 +227,7 @@ fn by_kernel(
 /// True unless the other end has closed, or will send no more: then the kernel's socket knows what
 /// a call must return.
 fn is_alive(fd: i32) -> bool {
-    let gone = sys::POLLRDHUP | sys::POLLHUP | sys::POLLERR;
-    sys::poll_one(fd, sys::POLLRDHUP, 0).is_ok_and(|found| found & gone == 0)
+    !rx::has_ended(fd)
 }
 
 fn check_alive(fd: i32, end: &End) -> bool {
@@ -201,12 +239,13 @@ fn check_alive(fd: i32, end: &End) -> bool {
     is_alive(fd)
 }
 
-fn wait_for_room(used: &Use, end: &End) {
+/// Waits a while for room for so many bytes.
+pub fn wait_for_room(used: &Use, end: &End, bytes: u64) {
     let Some(view) = used.slot.view(true) else { return };
     // SAFETY: only a copy is read; the lock is not needed for a guess.
     let head = unsafe { (*end.producer.get()).head };
-    let is_full =
-        || head.wrapping_sub(view.line.consumed.0.tail.load(Ordering::Acquire)) >= view.size;
+    let most = view.size.saturating_sub(bytes);
+    let is_full = || head.wrapping_sub(view.line.consumed.0.tail.load(Ordering::Acquire)) > most;
     if rack::spins() {
         let until = rack::now_ns() + u64::from(rack::SPIN_US_MAX) * 1000;
         while is_full() && rack::now_ns() < until {
@@ -225,7 +264,7 @@ fn wait_for_room(used: &Use, end: &End) {
 }
 
 /// Waits until the kernel's socket takes bytes, as a blocking call does.
-fn wait_for_kernel(fd: i32, flags: u32) -> Result<(), isize> {
+fn wait_for_kernel(fd: i32, flags: u32, mask: Option<&u64>) -> Result<(), isize> {
     if flags & sys::MSG_DONTWAIT != 0 || sys::is_nonblocking(fd) {
         return Err(sys::EAGAIN);
     }
@@ -233,7 +272,7 @@ fn wait_for_kernel(fd: i32, flags: u32) -> Result<(), isize> {
     sys::option(fd, sys::SOL_SOCKET, sys::SO_SNDTIMEO, &mut limit);
     let limited = limit != sys::Time::default();
     let limit_ms = if limited { limit.seconds * 1000 + (limit.rest + 999) / 1000 } else { -1 };
-    match sys::poll_one(fd, sys::POLLOUT, limit_ms) {
+    match sys::poll_masked(fd, sys::POLLOUT, limit_ms, mask) {
         Ok(0) => Err(sys::EAGAIN),
         Err(sys::EINTR) if limited || restart::interrupts() => Err(sys::EINTR),
         _ => Ok(()),

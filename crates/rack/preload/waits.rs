@@ -172,13 +172,40 @@ fn wait(
         return raw(events, most, false);
     }
     // SAFETY: the program passes room for so many events.
-    let owed = ready::owed(epoll, unsafe { from_raw_parts_mut(events, most) });
-    if owed == 0 || owed == most {
-        return if owed == 0 { raw(events, most, false) } else { owed as isize };
+    let all = unsafe { from_raw_parts_mut(events, most) };
+    loop {
+        let owed = ready::owed(epoll, all);
+        if owed == most {
+            return owed as isize;
+        }
+        let found = raw(all[owed..].as_mut_ptr(), most - owed, owed > 0);
+        if owed > 0 {
+            return merge(&mut all[..owed + found.max(0) as usize], owed) as isize;
+        }
+        if found <= 0 || !ready::is_any_owed() {
+            return found;
+        }
+        // The set was woken because it is owed an event since.
+        let told = ready::translate(epoll, &mut all[..found as usize]);
+        if told > 0 {
+            return told as isize;
+        }
     }
-    // SAFETY: there is room for the rest.
-    let found = raw(unsafe { events.add(owed) }, most - owed, true);
-    owed as isize + found.max(0)
+}
+
+/// Joins events of one descriptor, which the kernel has found and which was owed.
+fn merge(events: &mut [EpollEvent], owed: usize) -> usize {
+    let mut count = owed;
+    for index in owed..events.len() {
+        let EpollEvent { events: found, data } = events[index];
+        if let Some(same) = events[..owed].iter_mut().find(|event| { event.data } == data) {
+            same.events |= found;
+        } else {
+            events[count] = events[index];
+            count += 1;
+        }
+    }
+    count
 }
 
 #[unsafe(no_mangle)]

@@ -14,7 +14,7 @@ use nix::unistd::{Pid, getuid};
 use serde::Serialize;
 
 use crate::Error;
-use crate::ledger::{Count, Ledger, MAGIC, Row};
+use crate::ledger::{Count, LEFT, Ledger, MAGIC, Row};
 
 /// What the programs of one run did.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -29,6 +29,8 @@ pub struct Report {
     pub ends_in_memory: u64,
     /// Bytes sent through memory.
     pub memory_bytes: u64,
+    /// Bytes of these that were sent by reference, without a copy.
+    pub reference_bytes: u64,
     /// Bytes that the rack's connections sent by the kernel.
     pub kernel_bytes: u64,
     /// Bells put into sockets.
@@ -49,6 +51,10 @@ pub struct Report {
     pub overflows: u64,
     /// Connections whose other end stored words that cannot be.
     pub faults: u64,
+    /// Unread bytes of connections that returned to the kernel, put aside for the next reader.
+    pub carried_bytes: u64,
+    /// Bytes that were put aside and that no program has read.
+    pub stranded_bytes: u64,
     /// True if all bytes that ended processes had mapped have come back.
     pub is_closed: bool,
 }
@@ -169,13 +175,29 @@ impl Accounts {
         let rows = self.ledger().rows.iter();
         let others = rows.filter(|row| row.run.load(Ordering::Acquire) != 0).count();
         let given_back = report.unmapped_bytes + report.recovered_bytes;
+        report.stranded_bytes = report.carried_bytes.saturating_sub(report.stranded_bytes);
         report.is_closed = (report.running > 0 || report.mapped_bytes == given_back)
             && (others > 0 || in_use == 0);
         if is_locked && others == 0 {
-            // It fails only if the file is gone.
+            // It fails only if a file is gone.
             let _ = std::fs::remove_file(&self.path);
+            self.remove_left();
         }
         report
+    }
+}
+
+impl Accounts {
+    /// Removes the bytes that no program has read.
+    fn remove_left(&self) {
+        let mut start = self.path.file_name().unwrap_or_default().to_owned();
+        start.push(LEFT);
+        let files = self.path.parent().and_then(|folder| folder.read_dir().ok());
+        for file in files.into_iter().flatten().flatten() {
+            if file.file_name().as_encoded_bytes().starts_with(start.as_encoded_bytes()) {
+                let _ = std::fs::remove_file(file.path());
+            }
+        }
     }
 }
 
@@ -185,6 +207,7 @@ impl Report {
         for (sum, count) in [
             (&mut self.ends_in_memory, Count::Joined),
             (&mut self.memory_bytes, Count::MemoryBytes),
+            (&mut self.reference_bytes, Count::ReferenceBytes),
             (&mut self.kernel_bytes, Count::KernelBytes),
             (&mut self.bells, Count::Bells),
             (&mut self.mapped_bytes, Count::Mapped),
@@ -194,6 +217,9 @@ impl Report {
             (&mut self.returned, Count::Returned),
             (&mut self.overflows, Count::Overflows),
             (&mut self.faults, Count::Faults),
+            (&mut self.carried_bytes, Count::Carried),
+            // What was read is taken off at the end.
+            (&mut self.stranded_bytes, Count::Claimed),
         ] {
             *sum += row.get(count);
         }
@@ -206,15 +232,17 @@ impl Report {
         let closed = if self.is_closed { "closed" } else { "OPEN" };
         format!(
             "rack {}: {} processes, {} still running\n\
-             by memory   {} ends, {} B, {} bells\n\
+             by memory   {} ends, {} B, {} B of them by reference, {} bells\n\
              by kernel   {} B; {fallbacks} connections: {} without library, {} without room, \
              {} returned; {} overflows, {} faults\n\
+             carried     {} B to other readers, {} B STRANDED\n\
              pool        {} B mapped, {} B unmapped, {} B recovered: {closed}\n",
             self.rack,
             self.processes,
             self.running,
             self.ends_in_memory,
             self.memory_bytes,
+            self.reference_bytes,
             self.bells,
             self.kernel_bytes,
             self.without_library,
@@ -222,6 +250,8 @@ impl Report {
             self.returned,
             self.overflows,
             self.faults,
+            self.carried_bytes,
+            self.stranded_bytes,
             self.mapped_bytes,
             self.unmapped_bytes,
             self.recovered_bytes,
@@ -251,9 +281,14 @@ mod tests {
         row.add(Count::Mapped, 100);
         row.add(Count::Unmapped, 30);
         accounts.ledger().give(30);
+        row.add(Count::Carried, 10);
+        row.add(Count::Claimed, 4);
+        let left = folder.path().join("ledger-left-0123456789abcdef");
+        std::fs::write(&left, "unread").unwrap();
         let report = accounts.settle("r");
         assert_eq!((report.processes, report.recovered_bytes, report.is_closed), (1, 70, true));
-        assert!(!path.exists(), "no other run uses it");
+        assert_eq!((report.carried_bytes, report.stranded_bytes), (10, 6));
+        assert!(!path.exists() && !left.exists(), "no other run uses them");
     }
 
     #[test]

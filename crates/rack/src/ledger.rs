@@ -3,10 +3,13 @@
 
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
+/// What the name of a file with unread bytes begins with, after the ledger's; the socket's cookie
+/// follows.
+pub const LEFT: &str = "-left-";
 /// Most processes of one rack at a time. A process without a row uses the kernel's sockets.
 pub const ROWS: usize = 1024;
 /// First word of a ledger: its format.
-pub const MAGIC: u64 = 0x7261_636b_0000_0001;
+pub const MAGIC: u64 = 0x7261_636b_0000_0002;
 
 /// Counters of a row, by index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,10 +37,16 @@ pub enum Count {
     Overflows,
     /// Connections whose other end stored words that cannot be.
     Faults,
+    /// Unread bytes that a return to the kernel put aside for whoever has the socket next.
+    Carried,
+    /// Bytes that were put aside, and read.
+    Claimed,
+    /// Bytes sent through memory by reference.
+    ReferenceBytes,
 }
 
 /// Number of counters.
-pub const COUNTS: usize = 11;
+pub const COUNTS: usize = 14;
 
 /// What one process has counted.
 #[derive(Debug)]
@@ -58,6 +67,8 @@ pub struct Ledger {
     pub magic: AtomicU64,
     /// Bytes of rings in use in the whole rack.
     pub pool_bytes: AtomicU64,
+    /// Files with unread bytes of connections that returned to the kernel.
+    pub left_files: AtomicU64,
     /// One row per process.
     pub rows: [Row; ROWS],
 }

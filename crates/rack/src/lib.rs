@@ -11,6 +11,7 @@ mod launch;
 pub mod ledger;
 pub mod line;
 pub mod offer;
+pub mod shared;
 mod sync;
 
 pub use accounts::{Accounts, Report};

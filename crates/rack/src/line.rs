@@ -14,6 +14,10 @@ pub const CLOSED: u64 = 1 << 63;
 const RUNG: u64 = 1;
 /// Most bells that a consumer takes at once, whatever the shared words say.
 const BELLS_MAX: u64 = 64;
+/// Attempts to count a bell, while the consumer changes the same word.
+const BELL_ATTEMPTS: u32 = 64;
+/// Most turns without a byte that a consumer follows at once: a producer makes at most two.
+const EMPTY_TURNS_MAX: u32 = 8;
 
 /// A value on cache lines of its own; processors fetch lines in pairs.
 #[derive(Debug, Default)]
@@ -32,6 +36,8 @@ pub struct Produced {
     ends: [AtomicU64; 2],
     /// Position in the socket at which the next even turn begins, after all bells.
     kernel_start: AtomicU64,
+    /// Position up to which the bells of the ring's bytes are in the socket.
+    rung: AtomicU64,
 }
 
 /// Words that the consumer stores.
@@ -122,28 +128,29 @@ impl Producer {
         let must = core::mem::take(&mut self.must_ring);
         let bell = &line.bell.0;
         let mut was = bell.load(Ordering::Acquire);
-        while must || was & RUNG == 0 {
+        // An honest consumer changes the word at most twice meanwhile; a liar only harms itself.
+        for _ in 0..BELL_ATTEMPTS {
+            if !must && was & RUNG == RUNG {
+                return Ok(false);
+            }
             let next = (was & !RUNG).wrapping_add(2) | RUNG;
             match bell.compare_exchange(was, next, Ordering::AcqRel, Ordering::Acquire) {
-                Ok(_) => return Ok(true),
+                Ok(_) => break,
                 Err(now) => was = now,
             }
         }
-        Ok(false)
+        Ok(true)
     }
 
     /// Takes back a bell that the socket did not accept.
     pub fn unring(&self, line: &Line) {
-        let bell = &line.bell.0;
-        let mut was = bell.load(Ordering::Acquire);
-        while let Err(now) = bell.compare_exchange(
-            was,
-            (was & !RUNG).wrapping_sub(2),
-            Ordering::AcqRel,
-            Ordering::Acquire,
-        ) {
-            was = now;
-        }
+        line.bell.0.fetch_sub(2, Ordering::AcqRel);
+        line.bell.0.fetch_and(!RUNG, Ordering::AcqRel);
+    }
+
+    /// Notes that the socket has the bells of all that was published.
+    pub fn rang(&self, line: &Line) {
+        line.produced.0.rung.store(self.head, Ordering::Release);
     }
 
     /// True if the ring may be used next: it is open, and the consumer has reached this turn.
@@ -184,6 +191,9 @@ pub struct Consumer {
     pub kernel: u64,
     /// Bells taken.
     bells: u64,
+    /// The program has references to bytes from here on.
+    pin: u64,
+    is_pinned: bool,
 }
 
 /// Where the next bytes of the stream are.
@@ -211,7 +221,7 @@ pub enum Armed {
 impl Consumer {
     /// Where the next bytes are, in a ring of `size` bytes.
     pub fn next(&mut self, line: &Line, size: u64) -> Next {
-        loop {
+        for _ in 0..EMPTY_TURNS_MAX {
             let turn = line.produced.0.turn.load(Ordering::Acquire);
             if turn < self.turn || turn - self.turn > 2 {
                 return Next::Fault;
@@ -230,7 +240,7 @@ impl Consumer {
                 let end = if ended { end } else { head };
                 match end.checked_sub(self.tail) {
                     Some(0) if ended => {}
-                    Some(bytes) if bytes <= size => return Next::Ring(bytes),
+                    Some(bytes) if bytes <= size - self.kept() => return Next::Ring(bytes),
                     _ => return Next::Fault,
                 }
                 let start = line.produced.0.kernel_start.load(Ordering::Acquire);
@@ -243,20 +253,63 @@ impl Consumer {
             self.turn += 1;
             line.consumed.0.turn.store(self.turn, Ordering::Release);
         }
+        Next::Fault
     }
 
-    /// Bytes of the stream that are here, if the socket has `in_kernel` bytes, bells included.
+    /// Bytes that were taken and not given back.
+    fn kept(&self) -> u64 {
+        if self.is_pinned { self.tail - self.pin } else { 0 }
+    }
+
+    /// True if all that was published has its bells in the socket. Of a closed ring this stays so.
+    #[must_use]
+    pub fn is_rung(&self, line: &Line) -> bool {
+        let head = line.produced.0.head.load(Ordering::Acquire) & !CLOSED;
+        line.produced.0.rung.load(Ordering::Acquire) == head
+    }
+
+    /// Bytes of the stream that are here, if the socket had `in_kernel` bytes, bells included. The
+    /// socket keeps the order, so no bell on its way is taken for a byte.
     #[must_use]
     pub fn queued(&self, line: &Line, size: u64, in_kernel: u64) -> u64 {
-        let head = line.produced.0.head.load(Ordering::Acquire) & !CLOSED;
-        let in_ring = head.saturating_sub(self.tail).min(size);
-        in_ring + in_kernel.saturating_sub(self.bells(line))
+        let produced = &line.produced.0;
+        let ahead = produced.turn.load(Ordering::Acquire).saturating_sub(self.turn);
+        let is_even = self.turn.is_multiple_of(2);
+        let mut count = 0u64;
+        if is_even {
+            let end = produced.ends[0].load(Ordering::Acquire);
+            let left = if ahead == 0 { u64::MAX } else { end.saturating_sub(self.kernel) };
+            count = in_kernel.min(left);
+        }
+        let turns_to_ring = u64::from(is_even);
+        if ahead >= turns_to_ring {
+            let head = produced.head.load(Ordering::Acquire) & !CLOSED;
+            count = count.saturating_add(head.saturating_sub(self.tail).min(size));
+        }
+        if ahead > turns_to_ring {
+            let start = produced.kernel_start.load(Ordering::Acquire);
+            let later = in_kernel.saturating_sub(start.saturating_sub(self.kernel));
+            count = count.saturating_add(later);
+        }
+        count
     }
 
-    /// Gives `bytes` of the ring back to the producer.
+    /// Takes `bytes` of the ring, and gives them back to the producer where nothing is pinned.
     pub fn advance(&mut self, line: &Line, bytes: u64) {
         self.tail += bytes;
-        line.consumed.0.tail.store(self.tail, Ordering::Release);
+        self.give(line);
+    }
+
+    /// Keeps all bytes from this position on, until the position advances or there is none.
+    pub fn pin(&mut self, line: &Line, at: Option<u64>) {
+        self.is_pinned = at.is_some();
+        self.pin = at.unwrap_or(0);
+        self.give(line);
+    }
+
+    fn give(&self, line: &Line) {
+        let free = if self.is_pinned { self.pin.min(self.tail) } else { self.tail };
+        line.consumed.0.tail.store(free, Ordering::Release);
     }
 
     /// Notes bells that were taken from the socket.
@@ -275,12 +328,8 @@ impl Consumer {
     /// The producer need not ring: the consumer looks by itself, or sleeps on [`Waits::data`].
     pub fn quiet(&self, line: &Line) {
         let bell = &line.bell.0;
-        let mut was = bell.load(Ordering::Acquire);
-        while was & RUNG == 0 {
-            match bell.compare_exchange(was, was | RUNG, Ordering::AcqRel, Ordering::Acquire) {
-                Ok(_) => break,
-                Err(now) => was = now,
-            }
+        if bell.load(Ordering::Acquire) & RUNG == 0 {
+            bell.fetch_or(RUNG, Ordering::AcqRel);
         }
     }
 
@@ -289,11 +338,8 @@ impl Consumer {
     pub fn arm(&self, line: &Line) -> Armed {
         let bell = &line.bell.0;
         let mut was = bell.load(Ordering::Acquire);
-        while was & RUNG == RUNG {
-            match bell.compare_exchange(was, was & !RUNG, Ordering::AcqRel, Ordering::Acquire) {
-                Ok(_) => break,
-                Err(now) => was = now,
-            }
+        if was & RUNG == RUNG {
+            was = bell.fetch_and(!RUNG, Ordering::AcqRel);
         }
         let before = (was >> 1).saturating_sub(self.bells).min(BELLS_MAX);
         fence(Ordering::SeqCst);
@@ -329,9 +375,13 @@ mod tests {
             to.kernel += 2;
             from.enter_ring(&line);
             assert_eq!(to.next(&line, SIZE), Next::Kernel(Some(3)));
+            assert_eq!(to.queued(&line, SIZE, 3), 3);
             assert_eq!(from.publish(&line, 4), Ok(true), "the first bytes ring in any case");
+            // The bell is counted, and on its way.
+            assert_eq!(to.queued(&line, SIZE, 3), 7);
             from.kernel += 1;
             to.kernel += 3;
+            assert_eq!(to.queued(&line, SIZE, 1), 4);
             assert_eq!(to.next(&line, SIZE), Next::Ring(4));
             assert_eq!(from.publish(&line, 1), Ok(false), "a bell is in the socket");
             to.advance(&line, 5);
@@ -376,6 +426,29 @@ mod tests {
             to.advance(&line, 3);
             assert_eq!(to.arm(&line), Armed::Empty(1));
             assert_eq!(from.publish(&line, 1), Ok(true), "an armed ring rings");
+        });
+    }
+
+    #[test]
+    fn pinned_bytes_are_not_given_back() {
+        check(|| {
+            let (line, mut from, mut to) =
+                (Line::default(), Producer::default(), Consumer::default());
+            from.enter_ring(&line);
+            assert_eq!(from.publish(&line, 10), Ok(true));
+            assert_eq!(to.next(&line, SIZE), Next::Ring(10));
+            to.pin(&line, Some(0));
+            to.advance(&line, 4);
+            to.advance(&line, 6);
+            assert_eq!(from.room(&line, SIZE), Ok(6));
+            to.pin(&line, Some(4));
+            assert_eq!(from.room(&line, SIZE), Ok(10));
+            // A producer that overwrites what is pinned claims more than the ring has.
+            line.produced.0.head.store(SIZE + 5, Ordering::Relaxed);
+            assert_eq!(to.next(&line, SIZE), Next::Fault);
+            line.produced.0.head.store(10, Ordering::Relaxed);
+            to.pin(&line, None);
+            assert_eq!(from.room(&line, SIZE), Ok(SIZE));
         });
     }
 

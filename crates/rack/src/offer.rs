@@ -1,7 +1,7 @@
 //! What the two ends of a connection, and the launcher and the library, tell each other.
 
 /// Version of the shared memory and of the messages; both ends must have the same one.
-pub const VERSION: u64 = 0x6574_6872_6163_6b01;
+pub const VERSION: u64 = 0x6574_6872_6163_6b02;
 /// Environment variable with the rack's settings: name, bytes of a ring, bytes of the pool, run,
 /// ledger, addresses; separated by semicolons, and the addresses by commas.
 pub const VARIABLE: &str = "ETHERMEM_RACK";

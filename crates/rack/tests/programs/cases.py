@@ -1,5 +1,6 @@
 """Unmodified programs whose sockets are in a rack: cases.py CASE. A failed check ends it with 1."""
 
+import errno
 import hashlib
 import os
 import random
@@ -279,6 +280,190 @@ def waits() -> None:
     assert client.recv(1) == b""
 
 
+def reset() -> None:
+    """A reset is an error, not an end; what came before it is received first."""
+    server = listener()
+
+    def broken(way: str, unread: bytes) -> None:
+        client, accepted = connected(server)
+        accepted.sendall(unread)
+        client.sendall(b"never read")
+
+        def close() -> None:
+            time.sleep(0.2 if way == "sleep" else 0)
+            accepted.close()
+
+        thread = threading.Thread(target=close)
+        thread.start()
+        if way != "sleep":
+            thread.join()
+        assert take(client, len(unread)) == unread
+        if way == "poll":
+            poller = select.poll()
+            poller.register(client, select.POLLIN)
+            assert poller.poll(5000)
+        if way == "option":
+            assert client.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR) == errno.ECONNRESET
+        else:
+            try:
+                client.send(b"x") if way == "send" else client.recv(1)
+                raise AssertionError(f"{way}: a reset is no end")
+            except ConnectionResetError:
+                pass
+        assert client.recv(1) == b"", "the error is told once"
+        thread.join()
+
+    for way in ("at once", "sleep", "poll", "option", "send"):
+        for unread in (b"", b"abc"):
+            broken(way, unread)
+
+
+def readers() -> None:
+    """A thread that sleeps in poll or recv is woken, whatever another thread reads meanwhile."""
+    client, accepted = connected(listener())
+    woken = threading.Event()
+
+    def sleep_in_poll() -> None:
+        poller = select.poll()
+        poller.register(client, select.POLLIN)
+        while not woken.is_set():
+            assert poller.poll(10_000), "a wake-up is lost"
+            if client.recv(1, socket.MSG_PEEK) == b"!":
+                woken.set()
+
+    def sleep_in_recv() -> None:
+        while not woken.is_set():
+            if client.recv(1, socket.MSG_PEEK) == b"!":
+                woken.set()
+
+    for sleeper in (sleep_in_poll, sleep_in_recv):
+        woken.clear()
+        thread = threading.Thread(target=sleeper)
+        thread.start()
+        # Both threads find messages; the sleeper is in the kernel before most of them.
+        for delay in (0.1, 0, 0, 0.05, 0):
+            time.sleep(delay)
+            accepted.sendall(b"abc")
+            assert take(client, 3) == b"abc"
+        time.sleep(0.1)
+        accepted.sendall(b"!")
+        assert woken.wait(5), f"{sleeper.__name__}: a wake-up is lost"
+        thread.join()
+        assert client.recv(1) == b"!"
+
+
+def watched() -> None:
+    """Bytes that came before a socket entered a set wake the thread that sleeps in the set."""
+    server = listener()
+    for more in (0, select.EPOLLET, select.EPOLLONESHOT, select.EPOLLOUT):
+        client, accepted = connected(server)
+        with select.epoll() as epoll:
+            found: list[tuple[int, int]] = []
+
+            def sleep(epoll=epoll, found=found) -> None:
+                found.extend(epoll.poll(5))
+
+            # The end polls memory when the first byte comes, so that no bell is rung.
+            reader = threading.Thread(target=client.recv, args=(1,))
+            reader.start()
+            time.sleep(0.005)
+            accepted.sendall(b"abc")
+            reader.join()
+            thread = threading.Thread(target=sleep)
+            thread.start()
+            time.sleep(0.1)
+            epoll.register(client, select.EPOLLIN | more)
+            thread.join()
+            events = select.EPOLLIN | (more & select.EPOLLOUT)
+            assert found == [(client.fileno(), events)], (more, found)
+            again = epoll.poll(0.05)
+            assert again == ([] if more & (select.EPOLLET | select.EPOLLONESHOT) else found), again
+            assert take(client, 2) == b"bc"
+            assert epoll.poll(0) == ([(client.fileno(), more)] if more == select.EPOLLOUT else [])
+            if more == select.EPOLLONESHOT:
+                accepted.sendall(b"d")
+                assert epoll.poll(0.05) == [], "the event was given once"
+                epoll.modify(client, select.EPOLLIN | more)
+            else:
+                accepted.sendall(b"d")
+            assert epoll.poll(5) == [(client.fileno(), events)]
+            assert client.recv(9) == b"d"
+
+
+def urgent() -> None:
+    """An urgent byte of the other end does not keep a reader busy."""
+    client, accepted = connected(listener())
+    client.sendall(b"a")
+    client.send(b"!", socket.MSG_OOB)
+    client.sendall(b"b")
+    time.sleep(0.1)
+    assert take(accepted, 2) == b"ab"
+
+
+def stopped() -> None:
+    """A call that has sent a part returns it: it raises no signal, and a signal ends it."""
+    raised: list[int] = []
+    signal.signal(signal.SIGPIPE, lambda number, _: raised.append(number))
+    client, accepted = connected(listener())
+    data = bytes(30 << 20)
+    threading.Timer(0.3, client.shutdown, (socket.SHUT_WR,)).start()
+    sent = os.write(client.fileno(), data)
+    time.sleep(0.1)
+    assert 0 < sent < len(data) and not raised, (sent, raised)
+    assert len(take(accepted, sent)) == sent
+
+    class Stop(Exception):
+        pass
+
+    def stop(*_: object) -> None:
+        raise Stop
+
+    signal.signal(signal.SIGALRM, stop)
+    # The call copies, and waits for the ring first, and then for the kernel's socket.
+    for delay in (*(0.003 + number * 0.0005 for number in range(30)), 0.2):
+        client, accepted = connected(listener())
+        begun = time.monotonic()
+        try:
+            # No other thread is here that could take the signal; the second one ends a failure.
+            signal.setitimer(signal.ITIMER_REAL, delay, 10)
+            os.write(client.fileno(), data)
+            time.sleep(1)
+            raise AssertionError("the signal comes before the end of the call")
+        except Stop:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+        assert time.monotonic() - begun < 5, f"{delay} s: the signal ends the call"
+
+
+def forks() -> None:
+    """A child that was forked while another thread accepts can accept by itself."""
+    busy, own = listener(), listener()
+
+    def accept() -> None:
+        while True:
+            busy.accept()[0].close()
+
+    def connect() -> None:
+        while True:
+            socket.create_connection(busy.getsockname()).close()
+
+    for target in (accept, connect):
+        threading.Thread(target=target, daemon=True).start()
+
+    def serve() -> None:
+        signal.alarm(5)
+        end, _ = own.accept()
+        assert take(end, 1) == b"?"
+        end.sendall(b"!")
+        end.close()
+
+    for _ in range(200):
+        process = child(serve)
+        with socket.create_connection(own.getsockname()) as end:
+            end.sendall(b"?")
+            assert take(end, 1) == b"!"
+        assert ended(process) == 0
+
+
 def many() -> None:
     """Ten thousand connections, some at a time, leave no descriptor and no mapping."""
 
@@ -305,7 +490,10 @@ def many() -> None:
     assert now[0] == before[0] and now[1] < before[1] + 100, (before, now)
 
 
-CASES = (streams, fork, killed, plain, executed, passed, waits, many)
+CASES = (
+    *(streams, fork, killed, plain, executed, passed, waits, many),
+    *(reset, readers, watched, urgent, stopped, forks),
+)
 
 if __name__ == "__main__":
     {case.__name__: case for case in CASES}[sys.argv[1]]()
