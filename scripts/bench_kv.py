@@ -3,9 +3,10 @@
 
     python3 scripts/bench_kv.py [--command target/release/ethermem] [--rounds 7] [--requests 500000]
 
-With `--pool node` the keys are in the memory of an `ethermem node` that it starts. Both servers run all the while; each round measures both, in alternating order. Besides requests
-per second, the table shows the processor time of a server per million requests: on a shared
-machine, that is the repeatable number.
+With `--pool node` the keys are in the memory of an `ethermem node` that it starts. Both servers run
+all the while; each round measures both, in alternating order. Besides requests per second, the
+table shows the processor time of a server per million requests: on a shared machine, that is the
+repeatable number.
 """
 
 import argparse
