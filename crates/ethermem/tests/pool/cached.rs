@@ -185,6 +185,23 @@ fn machine_threads_share_the_lines_of_a_small_cache() {
     }
 }
 
+/// A part of a region is neither shared nor freed, and nothing that was written is lost by trying.
+#[test]
+fn a_part_that_is_not_shared_or_freed_keeps_what_was_written_beside_it() {
+    let node = Served::new(None);
+    let pool = Pool::open(&format!("{}?cache_bytes=4KiB", node.url())).unwrap();
+    let (thread, other) = (pool.thread().unwrap(), pool.thread().unwrap());
+    for frees in [false, true] {
+        let region = thread.alloc(4096, RW).wait().unwrap();
+        region.write(0, &pattern(1, 512)).wait().unwrap();
+        let part = thread.region(region.at(64), 64);
+        let refused =
+            if frees { part.free().wait() } else { part.share(other.process(), RW).wait() };
+        assert!(refused.is_err(), "{refused:?}");
+        assert_eq!(region.read(0, 512).wait().unwrap(), pattern(1, 512), "frees: {frees}");
+    }
+}
+
 #[test]
 fn a_pool_with_a_cache_closes_with_everything_written() {
     let node = Served::new(None);

@@ -68,8 +68,12 @@ impl Cached {
             Op::Modify(address, _) | Op::Lock { word: address, .. } => {
                 lines(&[Segment { address: *address, bytes: 8 }])
             }
-            Op::Share { region, .. } => lines(&[*region]),
-            Op::Free(address, bytes) => lines(&[Segment { address: *address, bytes: *bytes }]),
+            // Whole regions are not cached any more then, whatever part of them is named.
+            Op::Share { region, .. } => Scope::Lines(self.regions.whole(process, *region).into()),
+            Op::Free(address, bytes) => {
+                let segment = Segment { address: *address, bytes: *bytes };
+                Scope::Lines(self.regions.whole(process, segment).into())
+            }
             // An operation at the node that names no range may use any.
             Op::Offload { touches, .. } if touches.is_empty() && self.regions.has(process) => {
                 Scope::All

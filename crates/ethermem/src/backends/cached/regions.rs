@@ -125,6 +125,15 @@ impl Regions {
         self.touched(process, segment).into_iter().filter_map(lines).collect()
     }
 
+    /// All lines of the regions that hold any of these bytes.
+    pub(super) fn whole(&self, process: ProcessId, segment: Segment) -> Vec<Lines> {
+        let lines = |key| {
+            let region: &Region = &self.all[&key];
+            (region.first, region.first + region.lines() - 1)
+        };
+        self.touched(process, segment).into_iter().map(lines).collect()
+    }
+
     /// The region of a line, and the address of the line's first byte. `None` if the region is
     /// gone.
     pub(super) fn at_line(&self, line: u64) -> Option<(&Region, u64)> {
@@ -223,6 +232,8 @@ mod tests {
         assert_eq!(regions.lines(ONE, segment(0, u64::MAX)), [(0, 1), (2, 65)]);
         assert_eq!(regions.lines(ONE, segment(8191, 2)), [(0, 0), (65, 65)]);
         assert!(regions.lines(ONE, segment(8320, 8)).is_empty());
+        assert_eq!(regions.whole(ONE, segment(8191, 2)), [(0, 1), (2, 65)]);
+        assert!(regions.whole(ONE, segment(8320, 8)).is_empty());
         let at = |line| regions.at_line(line).map(|(_, address)| address);
         assert_eq!(
             [at(0), at(1), at(2), at(65), at(66)],
