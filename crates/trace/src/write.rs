@@ -57,6 +57,28 @@ pub enum WriteError {
     },
 }
 
+/// Opens the file of a trace with this schema, in whose `close` columns successive numbers are
+/// close.
+pub(crate) fn create_parquet(
+    path: &Path,
+    schema: &str,
+    close: [&str; 2],
+) -> Result<SerializedFileWriter<AtomicFile>, OutputError> {
+    let mut properties = WriterProperties::builder()
+        .set_compression(Compression::SNAPPY)
+        .set_created_by(concat!("ethermem ", env!("CARGO_PKG_VERSION")).to_owned());
+    for column in close {
+        let column = ColumnPath::from(column);
+        properties = properties
+            .set_column_dictionary_enabled(column.clone(), false)
+            .set_column_encoding(column, Encoding::DELTA_BINARY_PACKED);
+    }
+    let schema = parse_message_type(schema).expect("a constant schema");
+    let file = AtomicFile::create(path)?;
+    SerializedFileWriter::new(file, Arc::new(schema), Arc::new(properties.build()))
+        .map_err(|error| OutputError::new(path, reason(error)))
+}
+
 impl Writer {
     /// Opens `path` for the trace of a program whose pages have `page` bytes.
     ///
@@ -71,21 +93,8 @@ impl Writer {
             "pages of {} bytes",
             page.0
         );
-        let mut properties = WriterProperties::builder()
-            .set_compression(Compression::SNAPPY)
-            .set_created_by(concat!("ethermem ", env!("CARGO_PKG_VERSION")).to_owned());
         // Times increase, and successive addresses are close, so differences are short.
-        for column in ["time_ns", "address"] {
-            let column = ColumnPath::from(column);
-            properties = properties
-                .set_column_dictionary_enabled(column.clone(), false)
-                .set_column_encoding(column, Encoding::DELTA_BINARY_PACKED);
-        }
-        let schema = parse_message_type(SCHEMA).expect("a constant schema");
-        let file = AtomicFile::create(path)?;
-        let parquet =
-            SerializedFileWriter::new(file, Arc::new(schema), Arc::new(properties.build()))
-                .map_err(|error| OutputError::new(path, reason(error)))?;
+        let parquet = create_parquet(path, SCHEMA, ["time_ns", "address"])?;
         Ok(Writer {
             path: path.to_owned(),
             page,

@@ -1,16 +1,12 @@
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use ethermem_files::{AtomicFile, OutputError, reason, write_column};
-use parquet::basic::{Compression, Encoding};
 use parquet::data_type::{ByteArray, ByteArrayType, Int64Type};
 use parquet::errors::ParquetError;
-use parquet::file::properties::WriterProperties;
 use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
-use parquet::schema::parser::parse_message_type;
-use parquet::schema::types::ColumnPath;
 
 use super::{LineAccess, LineSummary, SCHEMA};
+use crate::write::create_parquet;
 
 /// Rows kept in memory before they are encoded: 3 MB.
 const ROW_GROUP_ROWS: usize = 1 << 17;
@@ -45,21 +41,8 @@ impl LineWriter {
     /// # Panics
     /// Never: the schema is a constant.
     pub fn create(path: &Path) -> Result<LineWriter, OutputError> {
-        let mut properties = WriterProperties::builder()
-            .set_compression(Compression::SNAPPY)
-            .set_created_by(concat!("ethermem ", env!("CARGO_PKG_VERSION")).to_owned());
         // Numbers of instructions increase, and successive addresses are often close.
-        for column in ["instructions", "address"] {
-            let column = ColumnPath::from(column);
-            properties = properties
-                .set_column_dictionary_enabled(column.clone(), false)
-                .set_column_encoding(column, Encoding::DELTA_BINARY_PACKED);
-        }
-        let schema = parse_message_type(SCHEMA).expect("a constant schema");
-        let file = AtomicFile::create(path)?;
-        let parquet =
-            SerializedFileWriter::new(file, Arc::new(schema), Arc::new(properties.build()))
-                .map_err(|error| OutputError::new(path, reason(error)))?;
+        let parquet = create_parquet(path, SCHEMA, ["instructions", "address"])?;
         let rows = Vec::with_capacity(ROW_GROUP_ROWS);
         Ok(LineWriter { path: path.to_owned(), parquet, rows, latest: 0 })
     }
