@@ -4,8 +4,18 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// All requests of bytes that arrive in parts of these lengths.
-fn read(bytes: &[u8], parts: &[usize]) -> Result<Vec<Vec<Vec<u8>>>, ProtocolError> {
+type Read = Vec<Vec<Vec<u8>>>;
+
+fn owned(words: Words<'_>) -> Vec<Vec<u8>> {
+    words.from(0).map(<[u8]>::to_vec).collect()
+}
+
+/// Gives bytes that arrive in parts of these lengths, and lets `take` take what is complete.
+fn read_by(
+    bytes: &[u8],
+    parts: &[usize],
+    mut take: impl FnMut(&mut Requests, &mut Read) -> Result<(), ProtocolError>,
+) -> Result<Read, ProtocolError> {
     let mut requests = Requests::default();
     let (mut all, mut rest) = (Vec::new(), bytes);
     let mut lengths = parts.iter().copied().cycle();
@@ -16,38 +26,36 @@ fn read(bytes: &[u8], parts: &[usize]) -> Result<Vec<Vec<Vec<u8>>>, ProtocolErro
         room[..length].copy_from_slice(&rest[..length]);
         requests.fill(length);
         rest = &rest[length..];
-        while let Some(words) = requests.next()? {
-            all.push(words.from(0).map(<[u8]>::to_vec).collect());
-        }
+        take(&mut requests, &mut all)?;
     }
     Ok(all)
 }
 
+/// All requests of bytes that arrive in parts of these lengths.
+fn read(bytes: &[u8], parts: &[usize]) -> Result<Read, ProtocolError> {
+    read_by(bytes, parts, |requests, all| {
+        while let Some(words) = requests.next()? {
+            all.push(owned(words));
+        }
+        Ok(())
+    })
+}
+
 /// As [`read`], by gathering requests of two words, at most three at once.
-fn read_gathering(bytes: &[u8], parts: &[usize]) -> Result<Vec<Vec<Vec<u8>>>, ProtocolError> {
-    let mut requests = Requests::default();
-    let (mut all, mut rest) = (Vec::new(), bytes);
-    let mut lengths = parts.iter().copied().cycle();
+fn read_gathering(bytes: &[u8], parts: &[usize]) -> Result<Read, ProtocolError> {
     let fits = |words: Words<'_>| words.count() == 2;
-    while !rest.is_empty() {
-        let room = requests.room();
-        let most = lengths.next().unwrap_or(1 << 20);
-        let length = most.clamp(1, rest.len()).min(room.len());
-        room[..length].copy_from_slice(&rest[..length]);
-        requests.fill(length);
-        rest = &rest[length..];
+    read_by(bytes, parts, |requests, all| {
         while let Some(words) = requests.next()? {
             if !fits(words) {
-                all.push(words.from(0).map(<[u8]>::to_vec).collect());
+                all.push(owned(words));
                 continue;
             }
             let count = requests.gather(3, fits);
             assert!((1..=3).contains(&count));
-            let gathered = requests.gathered();
-            all.extend(gathered.map(|words| words.from(0).map(<[u8]>::to_vec).collect()));
+            all.extend(requests.gathered().map(owned));
         }
-    }
-    Ok(all)
+        Ok(())
+    })
 }
 
 fn text(requests: &[Vec<Vec<u8>>]) -> Vec<Vec<String>> {
