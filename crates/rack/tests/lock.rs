@@ -1,9 +1,9 @@
 //! The lock of the preloaded library's ends, between processes: a holder that is killed loses it.
 
-#![allow(unused, unreachable_pub, reason = "the library uses the rest of these modules")]
-
+#[allow(unused, unreachable_pub, reason = "the library uses the rest of it")]
 #[path = "../preload/lock.rs"]
 mod lock;
+#[allow(unused, unreachable_pub, reason = "the library uses the rest of it")]
 #[path = "../preload/sys.rs"]
 mod sys;
 
