@@ -17,6 +17,8 @@ use crate::{mailbox, rack, restart, rx, sys};
 const PIECE_BYTES: usize = 32 << 10;
 /// Bytes that the kernel may still hold when the stream returns to the ring: a bell surely fits.
 const KERNEL_QUEUE_BYTES: usize = 16 << 10;
+/// How long a blocking call waits for the kernel's queue while its reader takes nothing.
+const DRAIN_MS: u32 = 10;
 /// How long a blocking call waits for room in the ring.
 const ROOM_MS: i64 = 10;
 /// How often a sender whose peer does not read asks if it lives.
@@ -57,8 +59,10 @@ pub fn send(used: &Use, end: &End, buffers: &mut Buffers, total: usize, flags: u
             }
             Step::KernelFull => {
                 let mask = signals.as_ref().map(|signals| &signals.before);
-                if let Err(error) = wait_for_kernel(used.fd, flags, mask) {
-                    return finish(buffers, error);
+                match wait_for_kernel(used.fd, flags, mask) {
+                    Err(error) => return finish(buffers, error),
+                    Ok(Wait::Limited) => {}
+                    Ok(Wait::Unlimited) => wait_for_drain(used, end, mask),
                 }
             }
         }
@@ -107,8 +111,7 @@ pub fn enter(used: &Use, end: &End, producer: &mut Producer, view: &View) -> boo
     if producer.in_ring() {
         return true;
     }
-    let joined = used.slot.header().is_some_and(|it| it.joined.load(Ordering::Acquire) == 1);
-    let enters = joined
+    let enters = has_joined(used)
         && end.stay.load(Ordering::Acquire) == 0
         && producer.may_enter_ring(view.line)
         && sys::ioctl_number(used.fd, sys::SIOCOUTQ) <= KERNEL_QUEUE_BYTES
@@ -117,6 +120,11 @@ pub fn enter(used: &Use, end: &End, producer: &mut Producer, view: &View) -> boo
         producer.enter_ring(view.line);
     }
     enters
+}
+
+/// True if the other end has the memory, too.
+fn has_joined(used: &Use) -> bool {
+    used.slot.header().is_some_and(|it| it.joined.load(Ordering::Acquire) == 1)
 }
 
 /// Puts bytes into the ring. False if it takes none.
@@ -263,8 +271,14 @@ pub fn wait_for_room(used: &Use, end: &End, bytes: u64) {
     word.store(0, Ordering::Relaxed);
 }
 
+/// Whether the program has limited how long a call waits.
+enum Wait {
+    Limited,
+    Unlimited,
+}
+
 /// Waits until the kernel's socket takes bytes, as a blocking call does.
-fn wait_for_kernel(fd: i32, flags: u32, mask: Option<&u64>) -> Result<(), isize> {
+fn wait_for_kernel(fd: i32, flags: u32, mask: Option<&u64>) -> Result<Wait, isize> {
     if flags & sys::MSG_DONTWAIT != 0 || sys::is_nonblocking(fd) {
         return Err(sys::EAGAIN);
     }
@@ -275,6 +289,25 @@ fn wait_for_kernel(fd: i32, flags: u32, mask: Option<&u64>) -> Result<(), isize>
     match sys::poll_masked(fd, sys::POLLOUT, limit_ms, mask) {
         Ok(0) => Err(sys::EAGAIN),
         Err(sys::EINTR) if limited || restart::interrupts() => Err(sys::EINTR),
-        _ => Ok(()),
+        _ => Ok(if limited { Wait::Limited } else { Wait::Unlimited }),
+    }
+}
+
+/// Waits until the kernel's queue is short enough for the ring. The socket takes bytes again when a
+/// third of it is free, so a sender that is faster than its reader would stay with the kernel.
+fn wait_for_drain(used: &Use, end: &End, mask: Option<&u64>) {
+    if !has_joined(used) || end.stay.load(Ordering::Acquire) != 0 {
+        return;
+    }
+    let queue = || sys::ioctl_number(used.fd, sys::SIOCOUTQ);
+    let (mut before, mut idle_ms) = (queue(), 0);
+    while before > KERNEL_QUEUE_BYTES && idle_ms < DRAIN_MS {
+        // A signal or the end of the connection ends the wait.
+        if sys::poll_masked(used.fd, 0, 1, mask) != Ok(0) {
+            return;
+        }
+        let now = queue();
+        idle_ms = if now < before { 0 } else { idle_ms + 1 };
+        before = now;
     }
 }

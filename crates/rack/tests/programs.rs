@@ -144,6 +144,13 @@ fn a_call_that_has_sent_a_part_returns_it() {
     assert!(case("stopped").overflows > 0);
 }
 
+/// The reader is always behind, so the socket is never empty.
+#[test]
+fn a_sender_that_is_ahead_from_the_start_gets_to_memory() {
+    let report = case("behind");
+    assert!(report.memory_bytes > report.kernel_bytes, "{report:?}");
+}
+
 #[test]
 fn a_child_of_a_process_that_accepts_can_accept() {
     case("forks");

@@ -464,6 +464,29 @@ def forks() -> None:
         assert ended(process) == 0
 
 
+def behind() -> None:
+    """A sender that has filled the socket before its reader begins, and that stays the faster."""
+    server = listener()
+    message, count = b"m" * 4096, 4000
+
+    def send() -> None:
+        with socket.create_connection(server.getsockname()) as client:
+            for _ in range(count):
+                client.sendall(message)
+
+    sender = threading.Thread(target=send)
+    sender.start()
+    time.sleep(0.2)
+    end, _ = server.accept()
+    got = 0
+    while part := end.recv(4096):
+        for _ in range(20):
+            hashlib.sha256(part)
+        got += len(part)
+    sender.join()
+    assert got == len(message) * count, got
+
+
 def many() -> None:
     """Ten thousand connections, some at a time, leave no descriptor and no mapping."""
 
@@ -492,7 +515,7 @@ def many() -> None:
 
 CASES = (
     *(streams, fork, killed, plain, executed, passed, waits, many),
-    *(reset, readers, watched, urgent, stopped, forks),
+    *(reset, readers, watched, urgent, stopped, forks, behind),
 )
 
 if __name__ == "__main__":
