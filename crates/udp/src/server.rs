@@ -28,6 +28,8 @@ const TEND_AFTER: Duration = Duration::from_millis(1);
 const SLEEP_MAX: Duration = Duration::from_millis(20);
 /// Largest age of published data.
 const PUBLISH_EVERY: Ns = Ns(100_000_000);
+/// Interval of looking through all processes for one that is dead, which takes microseconds.
+const SWEEP_EVERY: Ns = Ns(1_000_000);
 /// Interval of checking a ring's interface.
 const MEND_EVERY: Ns = Ns(500_000_000);
 /// While frames arrive, the socket is polled once in this many turns: polling it is a system call,
@@ -233,6 +235,7 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Server<B> {
     ) -> io::Result<()> {
         let (mut quiet_since, mut turns, mut heard) = (Instant::now(), 0_u32, false);
         let (mut tended_at, mut sweeps, mut more) = (quiet_since, true, false);
+        let mut sweep_at = Ns::ZERO;
         let mut state = State { processes: self.answerer.node.processes(), quiet: Duration::ZERO };
         while !done(&state) {
             let came = self.serve()?;
@@ -270,7 +273,11 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Server<B> {
             state.quiet = quiet_since.elapsed();
             let gives_way = wait == Wait::Sleep && !more;
             let is_quiet = gives_way || quiet_since.elapsed() >= poll_for;
-            sweeps = is_quiet && self.answerer.node.sweep(now);
+            // A node that gives way is quiet between any two requests.
+            sweeps = is_quiet && now >= sweep_at && self.answerer.node.sweep(now);
+            if is_quiet && !sweeps && now >= sweep_at {
+                sweep_at = now.saturating_add(SWEEP_EVERY);
+            }
             if is_quiet && !sweeps {
                 self.sleep(SLEEP_MAX);
             }
