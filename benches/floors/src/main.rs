@@ -4,6 +4,7 @@
 //! It talks to loopback addresses alone, or, for the ring, to an interface that it is told.
 
 mod catalogue;
+mod long;
 mod measure;
 mod neighbours;
 mod probes;
@@ -53,6 +54,27 @@ enum Command {
         #[arg(long, value_name = "FILE")]
         json: Option<PathBuf>,
     },
+    /// Measure reads and writes of 64 KiB to 16 MiB, beside a TCP exchange of the same bytes.
+    Long {
+        /// Rounds: in each, everything is measured once, in turn.
+        #[arg(long, default_value_t = 5, value_parser = value_parser!(u32).range(1..=1000))]
+        rounds: u32,
+        /// Bytes that each measurement moves, at least four operations.
+        #[arg(long, default_value_t = 128 << 20)]
+        #[arg(value_parser = value_parser!(u64).range(1 << 20..=1 << 36))]
+        volume_bytes: u64,
+        /// Only rows that have this in their name; may be repeated.
+        #[arg(long, value_name = "TEXT")]
+        only: Vec<String>,
+        /// The processors: the first alone, then both.
+        #[arg(long, default_value_t = 0)]
+        client_cpu: usize,
+        #[arg(long, default_value_t = 1)]
+        server_cpu: usize,
+        /// Also write everything as JSON.
+        #[arg(long, value_name = "FILE")]
+        json: Option<PathBuf>,
+    },
     /// Name what can be measured.
     List,
     /// A busy program.
@@ -63,6 +85,14 @@ enum Command {
     ServeBlocking {
         #[arg(long)]
         to: SocketAddr,
+    },
+    /// The other end of a TCP exchange.
+    #[command(hide = true)]
+    ServeStream {
+        #[arg(long)]
+        to: SocketAddr,
+        #[arg(long)]
+        memory_bytes: usize,
     },
     /// The other end of a UDP floor.
     #[command(hide = true)]
@@ -126,6 +156,13 @@ fn main() -> ExitCode {
             let cpus = Cpus { client: client_cpu, server: server_cpu };
             neighbours(cpus, rounds, samples, json.as_deref())
         }
+        Command::Long { rounds, volume_bytes, only, client_cpu, server_cpu, json } => {
+            let cpus = Cpus { client: client_cpu, server: server_cpu };
+            long(cpus, rounds, volume_bytes, &only, json.as_deref())
+        }
+        Command::ServeStream { to, memory_bytes } => {
+            probes::stream::serve(to, memory_bytes).map(|()| ExitCode::SUCCESS).map_err(Into::into)
+        }
         Command::Burn => neighbours::burn().map(|()| ExitCode::SUCCESS).map_err(Into::into),
         Command::ServeBlocking { to } => {
             Blocking::serve(to).map(|()| ExitCode::SUCCESS).map_err(Into::into)
@@ -154,6 +191,24 @@ fn neighbours(
 ) -> Result<ExitCode, Box<dyn Error>> {
     let rows = neighbours::measure(cpus, rounds, samples)?;
     println!("{}", neighbours::table(&rows));
+    write_json(json, &rows)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn long(
+    cpus: Cpus,
+    rounds: u32,
+    volume_bytes: u64,
+    only: &[String],
+    json: Option<&Path>,
+) -> Result<ExitCode, Box<dyn Error>> {
+    let rows = long::rows(only);
+    if rows.is_empty() {
+        eprintln!("error: --only {only:?} is in no row; without it, all are measured and named");
+        return Ok(ExitCode::from(2));
+    }
+    let rows = long::measure(rows, cpus, rounds, volume_bytes)?;
+    println!("{}", long::table(&rows));
     write_json(json, &rows)?;
     Ok(ExitCode::SUCCESS)
 }

@@ -25,11 +25,29 @@ pub(crate) enum Share {
 }
 
 impl Share {
-    fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Share::One => "one processor",
             Share::Two => "two processors",
         }
+    }
+
+    /// Does the work while this thread, and what it starts, has these processors.
+    pub(crate) fn within<T>(
+        self,
+        cpus: Cpus,
+        work: impl FnOnce() -> Result<T, ProbeError>,
+    ) -> Result<T, ProbeError> {
+        let before = sched_getaffinity(Pid::from_raw(0))?;
+        let mut set = CpuSet::new();
+        set.set(cpus.client)?;
+        if self == Share::Two {
+            set.set(cpus.server)?;
+        }
+        sched_setaffinity(Pid::from_raw(0), &set)?;
+        let done = work();
+        sched_setaffinity(Pid::from_raw(0), &before)?;
+        done
     }
 }
 
@@ -44,7 +62,6 @@ pub(crate) struct Row {
 
 /// Measures every row in turn, `rounds` times.
 pub(crate) fn measure(cpus: Cpus, rounds: u32, samples: u32) -> Result<Vec<Row>, ProbeError> {
-    let before = sched_getaffinity(Pid::from_raw(0))?;
     let mut rows = Vec::new();
     for share in [Share::One, Share::Two] {
         for busy_programs in BUSY {
@@ -54,15 +71,7 @@ pub(crate) fn measure(cpus: Cpus, rounds: u32, samples: u32) -> Result<Vec<Row>,
     for round in 1..=rounds {
         eprint!("\rround {round} of {rounds}");
         for row in &mut rows {
-            let mut set = CpuSet::new();
-            set.set(cpus.client)?;
-            if row.share == Share::Two {
-                set.set(cpus.server)?;
-            }
-            sched_setaffinity(Pid::from_raw(0), &set)?;
-            let measured = row.round(samples);
-            sched_setaffinity(Pid::from_raw(0), &before)?;
-            let (ours, blocking) = measured?;
+            let (ours, blocking) = row.share.within(cpus, || row.round(samples))?;
             row.ours.push(ours);
             row.blocking.push(blocking);
         }

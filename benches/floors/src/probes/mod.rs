@@ -6,6 +6,7 @@ pub(crate) mod pool;
 pub(crate) mod program;
 pub(crate) mod relay;
 pub(crate) mod store;
+pub(crate) mod stream;
 pub(crate) mod udp;
 
 use std::io;

@@ -26,7 +26,8 @@ use super::udp::{DATAGRAM_BYTES_MAX, SILENCE_MAX, poll};
 use super::{Cpus, Pinned, Probe, ProbeError, Server, pin};
 use crate::measure::{Round, Samples};
 
-const MEMORY_BYTES: u64 = 16 << 20;
+/// Mapped when it is first used, so that short operations touch no more than before.
+const MEMORY_BYTES: u64 = 160 << 20;
 const REGION_BYTES: u64 = 1 << 20;
 /// How long a datagram counts: results are kept as long, and must find room.
 const LIFE: Ns = Ns(5_000_000);
@@ -136,11 +137,12 @@ pub(crate) fn serve(cpu: Option<usize>, kind: NodeKind) -> Result<(), ProbeError
     set_pdeathsig(Signal::SIGKILL)?;
     cpu.map_or(Ok(()), pin)?;
     let poll_for = if cpu.is_some() { Duration::MAX } else { POLL_FOR };
+    let defaults = NodeOptions::in_clear(Bytes(MEMORY_BYTES));
     let mut options = NodeOptions {
-        page: PageSize::Kib4,
+        page: if cpu.is_some() { PageSize::Kib4 } else { defaults.page },
         insecure: !kind.encrypted,
         tenants: if kind.encrypted { vec![tenant()] } else { Vec::new() },
-        ..NodeOptions::in_clear(Bytes(MEMORY_BYTES))
+        ..defaults
     };
     if kind.ring {
         // Other nodes may be on the same loopback.

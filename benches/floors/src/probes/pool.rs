@@ -71,6 +71,21 @@ impl PoolProbe {
         self.measure(&format!("{url}?"), count)
     }
 
+    /// Does the work on a region of so many bytes, both ends on this thread's CPUs, with the
+    /// defaults of both.
+    pub(crate) fn with_region<T>(
+        &self,
+        bytes: u64,
+        work: impl FnOnce(&Region) -> Result<T, ProbeError>,
+    ) -> Result<T, ProbeError> {
+        let kind = NodeKind { encrypted: self.encrypted, loss: self.loss, ring: self.ring };
+        let (_server, url) = start_server(None, kind)?;
+        let pool = self.open(&format!("{url}?"))?;
+        let thread = pool.thread()?;
+        let region = thread.alloc(bytes, Permissions::READ_WRITE).wait()?;
+        work(&region)
+    }
+
     fn measure(&self, url: &str, count: u32) -> Result<Round, ProbeError> {
         let pool = self.open(url)?;
         let thread = pool.thread()?;
