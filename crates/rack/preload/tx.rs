@@ -271,7 +271,7 @@ pub fn wait_for_room(used: &Use, end: &End, bytes: u64) {
     word.store(0, Ordering::Relaxed);
 }
 
-/// Whether the program has limited how long a call waits.
+/// The program's limit of how long a call waits.
 enum Wait {
     Limited,
     Unlimited,

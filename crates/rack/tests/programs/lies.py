@@ -30,7 +30,7 @@ MEMORY_HEADER_BYTES = 4096
 CLOSED = 1 << 63
 MASK = (1 << 64) - 1
 # Longest time of a call that has a limit of its own, on a busy machine; and of any call.
-LIMITED_S = 1
+LIMITED_S = 4
 CALL_S = 10
 ERRORS = {
     *(errno.EAGAIN, errno.ECONNRESET, errno.EPIPE, errno.ENOTCONN, errno.EINTR),
@@ -62,12 +62,12 @@ def lie(own: random.Random, end: socket.socket, seconds: float) -> None:
         places = own.sample(places, own.randrange(1, 4))
     quiet = own.choice([0, 0, 0.0001, 0.005])
     # A whole turn that looks right, but for bells that were never sent.
-    if own.random() < 0.1:
+    if own.random() < 0.05:
         line = LINES[0] // 8
         words[line + 3] = words[line]
         words[line + 4] += own.choice([1, 5, 1 << 31])
         words[line + 1] += 1
-        time.sleep(LIMITED_S * 2)
+        time.sleep(LIMITED_S + 1)
     while time.monotonic() < until:
         for _ in range(50):
             at = own.choice(places) // 8
