@@ -226,6 +226,7 @@ def study(
     fabrics: Sequence[str] = ("edm", "cxl", "clio", "roce", "tcp"),
     gbps: Sequence[int] = (40, 100, 400),
     repeats: int = 3,
+    repeats_max: int | None = None,
     prefetch: bool = True,
     replay: Replay | None = None,
     threads: int | None = None,
@@ -241,7 +242,10 @@ def study(
         local: shares of the program's peak that stay local, 0.01 to 1.
         fabrics: names of `FABRICS`, in the order of the results.
         gbps: data rates of every node's link.
-        repeats: runs with a network's delays, and as many without, of each point.
+        repeats: the least number of runs with a network's delays, and as many without, of each
+            point.
+        repeats_max: the largest number, where intervals do not decide; four times as many if None,
+            and 1 of 1.
         prefetch: whether pages are brought along that no thread waits for.
         replay: how the accesses are replayed.
         threads: replays at once; the results are the same for every number.
@@ -263,12 +267,15 @@ def study(
         "fabrics": list(fabrics),
         "gbps": list(gbps),
         "repeats": repeats,
+        "repeats_max": repeats_max,
         "out": os.fsdecode(out),
         "replay": _replay(replay, settings),
     }
     line = ["study", "--local", ",".join(_percent(share) for share in local)]
     line += ["--fabrics", ",".join(fabrics), "--gbps", ",".join(map(str, gbps))]
-    line += ["--repeats", str(repeats), "--out", os.fsdecode(out)]
+    line += ["--repeats", str(repeats)]
+    line += [] if repeats_max is None else ["--repeats-max", str(repeats_max)]
+    line += ["--out", os.fsdecode(out)]
     line += [*_replay_words(replay, settings), *([] if prefetch else ["--no-prefetch"])]
     return _apart(json.dumps(request), [*line, "--", *words], threads)
 

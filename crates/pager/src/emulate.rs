@@ -18,6 +18,41 @@ use crate::protocol::PAGE_BYTES;
 use crate::record::{Nothing, Recorder};
 use crate::run::{Options, run};
 
+/// Largest slowdown that the OSDI'16 study lets a network cost (Table 3: a loss of 5 %).
+pub const LOSS_MAX: f64 = 1.05;
+/// An interval of a slowdown whose ends differ by more than this factor says too little.
+const WIDTH_MAX: f64 = 1.25;
+/// An interval that is narrower than this factor does not get much narrower by more repeats.
+const WIDTH_MIN: f64 = 1.02;
+
+/// A slowdown compared with a limit, by its 95 % interval.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Verdict {
+    /// The whole interval is.
+    Within,
+    /// No part of the interval is.
+    Above,
+    /// The limit is in the interval, or there is no interval.
+    Undecided,
+}
+
+/// How often a program runs with a network's delays, and as often without.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Repeats {
+    /// Number of repeats in any case.
+    pub least: u32,
+    /// Number of repeats at which it ends, whatever is known.
+    pub most: u32,
+}
+
+impl Repeats {
+    /// True if the estimate needs no further repeat, or may have none.
+    fn are_enough(self, done: u32, slowdown: &Estimate) -> bool {
+        done >= self.most || (done >= self.least && slowdown.is_useful())
+    }
+}
+
 /// A mean of repeats, with its 95 % confidence interval (Student's t).
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Estimate {
@@ -30,6 +65,24 @@ pub struct Estimate {
 }
 
 impl Estimate {
+    /// Compares a slowdown with a limit.
+    #[must_use]
+    pub fn verdict(&self, limit: f64) -> Verdict {
+        match (self.low, self.high) {
+            (_, Some(high)) if high <= limit => Verdict::Within,
+            (Some(low), _) if low > limit => Verdict::Above,
+            _ => Verdict::Undecided,
+        }
+    }
+
+    /// True if the interval of a slowdown decides about [`LOSS_MAX`] and is narrow enough to mean
+    /// something, or if it is so narrow that the slowdown is just at the limit.
+    fn is_useful(&self) -> bool {
+        let (Some(low), Some(high)) = (self.low, self.high) else { return false };
+        let width = high / low;
+        width <= WIDTH_MIN || (width <= WIDTH_MAX && self.verdict(LOSS_MAX) != Verdict::Undecided)
+    }
+
     /// The mean of ratios, with the interval of their logarithms, so that it is never below zero.
     fn of_ratios(ratios: &[f64]) -> Estimate {
         let logs: Vec<f64> = ratios.iter().map(|ratio| ratio.ln()).collect();
@@ -97,6 +150,10 @@ pub struct Emulation {
     pub delayed_seconds: Estimate,
     /// Delayed duration over undelayed duration.
     pub slowdown: Estimate,
+    /// The slowdown compared with 5 % ([`LOSS_MAX`]).
+    pub within_5_percent: Verdict,
+    /// Number of runs with delays, and of runs without.
+    pub repeats: u32,
     /// Traffic to and from remote memory without delays, in Gb/s.
     pub swap_gbps: f64,
     /// Counters of the last delayed run.
@@ -199,8 +256,8 @@ pub fn emulate_once(
     Ok((outcome.status, run))
 }
 
-/// Runs `command` alternately without and with the delays of `network`, `repeats` times, with
-/// `local_bytes` of its memory local. `peak_bytes` and `local_seconds` come from a run with all
+/// Runs `command` alternately without and with the delays of `network`, with a share of its memory
+/// local, until the repeats are enough. `peak_bytes` and `local_seconds` come from a run with all
 /// memory local.
 ///
 /// # Errors
@@ -212,7 +269,7 @@ pub fn emulate(
     local_share: f64,
     (peak_bytes, local_seconds): (u64, f64),
     prefetch: bool,
-    repeats: u32,
+    repeats: Repeats,
 ) -> Result<Emulated, Error> {
     let local_bytes = (peak_bytes as f64 * local_share) as u64;
     let local = if local_share >= 1.0 { Local::All } else { Local::Bytes(local_bytes) };
@@ -220,8 +277,8 @@ pub fn emulate(
     let delayed = Options { delay: network.delay.clone(), ..plain.clone() };
     let mut watch = Watch::new();
     let (mut without, mut with, mut swap) = (Vec::new(), Vec::new(), Vec::new());
-    let mut counts = Counts::default();
-    for _ in 0..repeats {
+    let (mut ratios, mut done) = (Vec::new(), 0);
+    let (slowdown, counts) = loop {
         let first = run(command, &plain, &mut Nothing)?;
         let second = run(command, &delayed, &mut watch)?;
         for status in [first.status, second.status] {
@@ -235,10 +292,13 @@ pub fn emulate(
             first.counts.read_pages + first.counts.prefetched_pages + first.counts.written_pages;
         let bits = (moved * PAGE_BYTES as u64 * 8) as f64;
         swap.push(bits / first.elapsed.as_secs_f64() / 1e9);
-        counts = second.counts;
-    }
-    let ratios: Vec<f64> =
-        with.iter().zip(&without).map(|(with, without)| with / without).collect();
+        ratios.push(second.elapsed.as_secs_f64() / first.elapsed.as_secs_f64());
+        done += 1;
+        let slowdown = Estimate::of_ratios(&ratios);
+        if repeats.are_enough(done, &slowdown) {
+            break (slowdown, second.counts);
+        }
+    };
     Ok(Emulated::Done(Box::new(Emulation {
         local_share,
         local_bytes,
@@ -246,7 +306,9 @@ pub fn emulate(
         local_seconds,
         undelayed_seconds: Estimate::of(&without),
         delayed_seconds: Estimate::of(&with),
-        slowdown: Estimate::of_ratios(&ratios),
+        slowdown,
+        within_5_percent: slowdown.verdict(LOSS_MAX),
+        repeats: done,
         swap_gbps: Estimate::of(&swap).mean,
         counts,
         accuracy: watch.accuracy(),
@@ -255,7 +317,36 @@ pub fn emulate(
 
 #[cfg(test)]
 mod tests {
-    use super::{Estimate, correlation};
+    use super::{Estimate, Repeats, Verdict, correlation};
+
+    #[test]
+    fn an_interval_decides_and_a_mean_does_not() {
+        let verdict = |low: f64, high: f64| {
+            let mean = low.midpoint(high);
+            Estimate { mean, low: Some(low), high: Some(high) }.verdict(1.05)
+        };
+        assert_eq!(verdict(0.99, 1.05), Verdict::Within);
+        assert_eq!(verdict(1.051, 1.2), Verdict::Above);
+        assert_eq!(verdict(0.9, 1.06), Verdict::Undecided);
+        assert_eq!(verdict(1.05, 1.06), Verdict::Undecided, "1.05 is within");
+        // Found on a busy machine, and once told as fine.
+        assert_eq!(verdict(0.0, 15_723_983.0), Verdict::Undecided);
+        assert_eq!(Estimate::of_ratios(&[3.0]).verdict(1.05), Verdict::Undecided, "no interval");
+    }
+
+    #[test]
+    fn repeats_end_when_they_tell_something_or_there_were_enough() {
+        let repeats = Repeats { least: 3, most: 12 };
+        let enough = |done, low, high| {
+            repeats.are_enough(done, &Estimate { mean: 1.0, low: Some(low), high: Some(high) })
+        };
+        assert!(!enough(2, 1.0, 1.01), "too few");
+        assert!(enough(3, 1.0, 1.01));
+        assert!(enough(3, 1.2, 1.4) && !enough(3, 1.2, 1.6), "over the limit, but by how much");
+        assert!(!enough(11, 1.0, 1.1) && enough(12, 1.0, 1.1), "the limit is in it");
+        assert!(enough(3, 1.045, 1.06), "just at the limit");
+        assert!(!Repeats { least: 1, most: 2 }.are_enough(1, &Estimate::of_ratios(&[1.0])));
+    }
 
     #[test]
     fn intervals_are_those_of_the_textbook() {

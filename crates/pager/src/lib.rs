@@ -46,8 +46,8 @@ mod tracer;
 pub use counts::Counts;
 pub use delay::Delay;
 pub use emulate::{
-    Accuracy, DelayedRun, Emulated, Emulation, Estimate, Network, correlation, emulate,
-    emulate_once,
+    Accuracy, DelayedRun, Emulated, Emulation, Estimate, LOSS_MAX, Network, Repeats, Verdict,
+    correlation, emulate, emulate_once,
 };
 pub use error::Error;
 pub use launch::end_as;

@@ -238,6 +238,7 @@ struct StudyRequest {
     fabrics: Vec<String>,
     gbps: Vec<u64>,
     repeats: u32,
+    repeats_max: Option<u32>,
     out: PathBuf,
     replay: ReplayRequest,
 }
@@ -255,7 +256,7 @@ impl StudyRequest {
             shares: self.local,
             fabrics: fabrics(&self.fabrics)?,
             gbps: self.gbps,
-            repeats: self.repeats,
+            repeats: ethermem_experiments::remote::repeats(self.repeats, self.repeats_max)?,
             out: self.out,
             setup: self.replay.setup()?,
         })

@@ -104,6 +104,8 @@ pub struct Series {
     pub role: Role,
     /// Points (x, y), x increasing.
     pub points: Vec<(f64, f64)>,
+    /// Intervals of points where they are known: x, and the lower and upper end.
+    pub intervals: Vec<(f64, f64, f64)>,
 }
 
 /// A horizontal line at a value of the y axis.
@@ -137,6 +139,8 @@ pub struct BarSeries {
     pub role: Role,
     /// Value for each category; `None` if there is none.
     pub values: Vec<Option<f64>>,
+    /// Interval of each value, lower and upper end; shorter than `values` where none is known.
+    pub intervals: Vec<Option<(f64, f64)>>,
 }
 
 /// Bars grouped by category.

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use clap::Args;
 use ethermem_experiments::Error;
 use ethermem_experiments::remote::emulate::{Request, once_table};
-use ethermem_experiments::remote::{REPEATS, Share};
+use ethermem_experiments::remote::{REPEATS, Share, repeats};
 use ethermem_sim::output::TableStyle;
 
 use super::network::NetworksArguments;
@@ -20,8 +20,9 @@ const EXAMPLES: &str = "Examples:\n  \
     ethermem emulate --local 25% --latency-from edm.parquet --fabric edm -- ./query\n  \
     ethermem emulate --once --local 64MiB --latency-us 5 -- redis-server\n\
     \n\
-    The program runs once with all its memory local, and then, for each network and share, so\n\
-    many times with delays and without. The slowdown is the one over the other.";
+    The program runs once with all its memory local, and then, for each network and share,\n\
+    several times with delays and without. The slowdown is the one over the other. It is within\n\
+    5 % or not if its whole 95 % interval is, and undecided otherwise.";
 
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
@@ -35,16 +36,20 @@ pub(crate) struct Arguments {
     /// Try the latencies, rates and fractions of the OSDI'16 study, if none are given
     #[arg(long)]
     grid: bool,
-    /// Number of runs with delays, and of runs without
+    /// Least number of runs with delays, and of runs without
     #[arg(long, value_name = "COUNT", default_value_t = 3,
           value_parser = clap::value_parser!(u32).range(REPEATS))]
     repeats: u32,
+    /// Largest number of them: more than --repeats where the interval of a slowdown does not tell
+    /// if it is within 5 %, or is wider than a quarter [default: 4 times --repeats; 1 of 1]
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(REPEATS))]
+    repeats_max: Option<u32>,
     /// Write a page of tables and figures into this folder: the study's, for this program
     #[arg(long, value_name = "FOLDER")]
     out: Option<PathBuf>,
     /// Run once, with the delays, and report no slowdown: for a server, whose clients measure it. A
     /// fraction is then of what the program holds at the time
-    #[arg(long, conflicts_with_all = ["grid", "repeats", "out"])]
+    #[arg(long, conflicts_with_all = ["grid", "repeats", "repeats_max", "out"])]
     once: bool,
     #[command(flatten)]
     common: Common,
@@ -58,7 +63,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         local: arguments.local.clone(),
         networks: arguments.networks.request(),
         grid: arguments.grid,
-        repeats: arguments.repeats,
+        repeats: repeats(arguments.repeats, arguments.repeats_max)?,
         out: arguments.out.clone(),
     };
     if arguments.once {

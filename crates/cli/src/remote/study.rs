@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 use ethermem_experiments::remote::study::Request;
-use ethermem_experiments::remote::{REPEATS, Share};
+use ethermem_experiments::remote::{REPEATS, Share, repeats};
 use ethermem_experiments::selection::{fabric, link_gbps};
 use ethermem_experiments::{Error, Expected, Face, Progress, Runner};
 use ethermem_sim::output::TableStyle;
@@ -45,10 +45,15 @@ pub(crate) struct Arguments {
           value_parser = link_gbps)]
     gbps: Vec<u64>,
 
-    /// Number of runs with a network's delays per point, and of runs without
+    /// Least number of runs with a network's delays per point, and of runs without
     #[arg(long, value_name = "COUNT", default_value_t = 3,
           value_parser = clap::value_parser!(u32).range(REPEATS))]
     repeats: u32,
+
+    /// Largest number of them: more than --repeats where the interval of a slowdown does not tell
+    /// if it is within 5 %, or is wider than a quarter [default: 4 times --repeats; 1 of 1]
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(REPEATS))]
+    repeats_max: Option<u32>,
 
     /// Folder of the study
     #[arg(long, value_name = "FOLDER", default_value = "out/study")]
@@ -79,7 +84,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         shares: arguments.local.clone(),
         fabrics: arguments.fabrics.clone(),
         gbps: arguments.gbps.clone(),
-        repeats: arguments.repeats,
+        repeats: repeats(arguments.repeats, arguments.repeats_max)?,
         out: arguments.out.clone(),
         setup: arguments.setup.request(),
     };

@@ -278,6 +278,7 @@ fn bars(plan: &Plan, rows: &[Planned], axis: &str) -> Plot {
     let panel = |pool: &str| {
         let of: Vec<&Planned> = rows.iter().filter(|row| row.pool == pool).collect();
         let series = |name: &str, role, value: &dyn Fn(&Planned) -> Option<f64>| BarSeries {
+            intervals: Vec::new(),
             name: name.to_owned(),
             role,
             values: of.iter().map(|row| value(row)).collect(),

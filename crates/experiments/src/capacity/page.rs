@@ -90,6 +90,7 @@ fn bars(
     let workloads = distinct(rows.iter().map(|row| row.workload.as_str()));
     let fabrics = distinct(rows.iter().map(|row| row.fabric.as_str()));
     let series = |fabric: &&str, share: f64| BarSeries {
+        intervals: Vec::new(),
         name: (*fabric).to_owned(),
         role: match rows.iter().any(|row| row.fabric == *fabric && row.is_bound) {
             true => Role::Reference,

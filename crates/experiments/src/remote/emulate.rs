@@ -5,13 +5,14 @@ use std::process::ExitStatus;
 
 use bytesize::ByteSize;
 use ethermem_pager::{
-    DelayedRun, Emulated, Emulation, Estimate, emulate, emulate_once, measure_peak, shown,
+    DelayedRun, Emulated, Emulation, Estimate, Repeats, Verdict, emulate, emulate_once,
+    measure_peak, shown,
 };
 use ethermem_sim::output::{TableStyle, TextTable};
 use serde::Serialize;
 
 use super::network::{Networks, Tried};
-use super::pictures::interval;
+use super::pictures::{interval, word};
 use super::{Program, Share, grid_page};
 use crate::error::Error;
 use crate::folder::Folder;
@@ -19,8 +20,6 @@ use crate::runner::Runner;
 
 /// The paper's fractions of local memory (OSDI'16, Figure 4).
 const GRID_SHARES: [f64; 5] = [0.10, 0.25, 0.50, 0.75, 1.0];
-/// Largest slowdown that the paper allows a network to cost (OSDI'16, Table 3).
-pub(super) const LOSS_MAX: f64 = 1.05;
 
 /// A program, and networks whose delays it experiences.
 #[derive(Clone, Debug)]
@@ -34,7 +33,7 @@ pub struct Request {
     /// True to try the latencies, rates and fractions of the OSDI'16 study if none are given.
     pub grid: bool,
     /// Number of runs with delays, and of runs without.
-    pub repeats: u32,
+    pub repeats: Repeats,
     /// Folder for a page of tables and figures.
     pub out: Option<PathBuf>,
 }
@@ -54,17 +53,17 @@ pub struct Report {
     pub cheapest: Vec<Cheapest>,
 }
 
-/// The slowest network whose mean slowdown is within 5 %.
-#[derive(Debug, PartialEq, Serialize)]
+/// The slowest network whose slowdown is within 5 %.
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Cheapest {
     /// Fraction of the peak that is local.
     pub local_share: f64,
-    /// Name of the network; `None` if no tried network is fast enough.
+    /// Name of the network; `None` if none of those tried is known to be fast enough.
     pub network: Option<String>,
     /// Its slowdown.
     pub slowdown: Option<Estimate>,
-    /// True if the whole interval is within 5 %; `None` without an interval.
-    pub interval_within: Option<bool>,
+    /// Names of cheaper networks whose intervals do not decide.
+    pub undecided: Vec<String>,
 }
 
 impl Request {
@@ -150,8 +149,8 @@ pub fn once_table(run: &DelayedRun, style: TableStyle) -> String {
     TextTable { header: &header, text_columns: &[0], optional_columns: &[], rows }.render(style)
 }
 
-/// For each fraction, the network that keeps the mean loss within [`LOSS_MAX`] and has the lowest
-/// rate and, among those, the longest latency.
+/// For each fraction, the network that is within 5 % and has the lowest rate and, among those, the
+/// longest latency.
 fn cheapest(emulations: &[Emulation], tried: &[Tried]) -> Vec<Cheapest> {
     emulations
         .chunks(tried.len())
@@ -159,22 +158,23 @@ fn cheapest(emulations: &[Emulation], tried: &[Tried]) -> Vec<Cheapest> {
             let order = |tried: &Tried| {
                 (tried.gbps.unwrap_or(f64::INFINITY), -tried.latency_us.unwrap_or(0.0))
             };
-            let mut fit: Vec<_> = chunk
-                .iter()
-                .zip(tried)
-                .filter(|(emulation, _)| emulation.slowdown.mean <= LOSS_MAX)
-                .collect();
-            fit.sort_by(|(_, one), (_, other)| {
+            let mut from_cheapest: Vec<_> = chunk.iter().zip(tried).collect();
+            from_cheapest.sort_by(|(_, one), (_, other)| {
                 order(one).partial_cmp(&order(other)).expect("finite")
             });
-            let first = fit.first().map(|(emulation, _)| *emulation);
-            let slowdown = first.map(|emulation| emulation.slowdown);
-            let high = slowdown.and_then(|slowdown| slowdown.high);
+            let mut emulations = from_cheapest.into_iter().map(|(emulation, _)| emulation);
+            let mut undecided = Vec::new();
+            let first = emulations.find(|emulation| {
+                if emulation.within_5_percent == Verdict::Undecided {
+                    undecided.push(emulation.network.clone());
+                }
+                emulation.within_5_percent == Verdict::Within
+            });
             Cheapest {
                 local_share: chunk[0].local_share,
                 network: first.map(|emulation| emulation.network.clone()),
-                slowdown,
-                interval_within: high.map(|high| high <= LOSS_MAX),
+                slowdown: first.map(|emulation| emulation.slowdown),
+                undecided,
             }
         })
         .collect()
@@ -192,6 +192,7 @@ impl Report {
                 seconds(&emulation.undelayed_seconds),
                 seconds(&emulation.delayed_seconds),
                 interval(&emulation.slowdown),
+                word(emulation.within_5_percent).to_owned(),
                 format!("{:.3}", emulation.swap_gbps),
             ]
         };
@@ -203,9 +204,10 @@ impl Report {
                 "without delays, s",
                 "with them, s",
                 "slowdown (95 %)",
+                "within 5 %",
                 "swap, Gb/s",
             ],
-            text_columns: &[0],
+            text_columns: &[0, 6],
             optional_columns: &[],
             rows: self.emulations.iter().map(row).collect(),
         }
@@ -231,12 +233,16 @@ mod tests {
             slowdowns.map(|(mean, half)| emulation("named", share, mean, Some(half), 1.0))
         };
         let mut emulations = [of(0.1, tenth), of(0.25, quarter)].concat();
-        emulations[4].network = "5 us, 40 Gb/s".to_owned();
+        for (at, emulation) in emulations.iter_mut().enumerate() {
+            emulation.network.clone_from(&tried[at % 3].network.name);
+        }
         let found = cheapest(&emulations, &tried);
         let none =
-            Cheapest { local_share: 0.1, network: None, slowdown: None, interval_within: None };
-        assert_eq!(found[0], none);
-        assert_eq!(found[1].network.as_deref(), Some("5 us, 40 Gb/s"));
-        assert_eq!(found[1].interval_within, Some(false), "1.06 is over, the mean is not");
+            Cheapest { local_share: 0.1, network: None, slowdown: None, undecided: Vec::new() };
+        assert_eq!(found[0].network, None);
+        assert_eq!(found[0].undecided, ["1 us, 100 Gb/s"], "1.05 to 1.07");
+        assert_eq!(Cheapest { undecided: Vec::new(), ..found[0].clone() }, none);
+        assert_eq!(found[1].network.as_deref(), Some("1 us, 40 Gb/s"));
+        assert_eq!(found[1].undecided, ["5 us, 40 Gb/s"], "1.06 is over, the mean is not");
     }
 }

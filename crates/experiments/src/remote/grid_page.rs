@@ -10,8 +10,8 @@ use ethermem_sim::report::{
 use super::emulate::{Cheapest, Report};
 use super::network::Tried;
 use super::pictures::{
-    SLOWDOWN, by_swap, coefficient, distinct, figure, interval, lines, local_axis, loss_mark,
-    percent, series, slowdown_axis, swap_place, table,
+    Place, SLOWDOWN, by_swap, coefficient, distinct, ends, figure, interval, lines, local_axis,
+    loss_mark, percent, series, slowdown_axis, swap_place, table, word,
 };
 use crate::folder::origin;
 use crate::runner::Runner;
@@ -63,27 +63,27 @@ pub(super) fn page(
 fn cheapest(found: &[Cheapest]) -> TableSection {
     let row = |cheapest: &Cheapest| {
         let none = || "none of those tried".to_owned();
-        let within = match cheapest.interval_within {
-            Some(true) => "yes",
-            Some(false) => "no",
-            None => "–",
+        let undecided = match &cheapest.undecided[..] {
+            [] => "–".to_owned(),
+            names => names.join("; "),
         };
         vec![
             percent(cheapest.local_share),
             cheapest.network.clone().unwrap_or_else(none),
             cheapest.slowdown.as_ref().map_or_else(|| "–".to_owned(), interval),
-            within.to_owned(),
+            undecided,
         ]
     };
     TableSection {
         id: "cheapest".to_owned(),
         title: "The cheapest network within 5 %".to_owned(),
-        caption: "For each share, the lowest rate, and at it the longest latency, whose mean \
-            slowdown is at most 1.05. The mean decides; where the interval is not within 1.05 as \
-            well, more repeats may change the answer. The study's Table 3, of this program."
+        caption: "For each share, the lowest rate, and at it the longest latency, for which the \
+            whole interval of the slowdown is at most 1.05. Cheaper networks whose interval has \
+            1.05 in it are undecided: more repeats, or a quieter machine, may make one of them the \
+            answer. The study's Table 3, of this program."
             .to_owned(),
         table: table(
-            &["Local", "Network", "Slowdown (95 %)", "Interval within"],
+            &["Local", "Network", "Slowdown (95 %)", "Undecided, and cheaper"],
             4,
             found.iter().map(row).collect(),
         ),
@@ -96,6 +96,20 @@ fn networks(shares: &[Vec<Point<'_>>], command: &str) -> Figure {
     let points = shares.first().map_or(&[][..], Vec::as_slice);
     let categories = distinct(points.iter().map(|(tried, _)| latency(tried)));
     let rates = distinct(points.iter().map(|(tried, _)| rate(tried)));
+    // For each latency, at one rate.
+    fn of_each<T>(
+        points: &[Point<'_>],
+        wanted: &str,
+        of: impl Fn(&Emulation) -> Option<T>,
+    ) -> Vec<Option<T>> {
+        let categories = distinct(points.iter().map(|(tried, _)| latency(tried)));
+        let found = |category: &String| {
+            let is_it =
+                |(tried, _): &&Point<'_>| rate(tried) == wanted && latency(tried) == *category;
+            points.iter().find(is_it).and_then(|(_, emulation)| of(emulation))
+        };
+        categories.iter().map(found).collect()
+    }
     let panel = |points: &Vec<Point<'_>>| Panel {
         title: format!("{} local", percent(points[0].1.local_share)),
         items: rates
@@ -103,21 +117,14 @@ fn networks(shares: &[Vec<Point<'_>>], command: &str) -> Figure {
             .map(|name| BarSeries {
                 name: name.clone(),
                 role: Role::Measured,
-                values: categories
-                    .iter()
-                    .map(|category| {
-                        let found = points
-                            .iter()
-                            .find(|(tried, _)| rate(tried) == *name && latency(tried) == *category);
-                        found.map(|(_, emulation)| emulation.slowdown.mean)
-                    })
-                    .collect(),
+                values: of_each(points, name, |emulation| Some(emulation.slowdown.mean)),
+                intervals: of_each(points, name, |emulation| ends(&emulation.slowdown)),
             })
             .collect(),
     };
     let plot = BarPlot {
         category_label: "Latency".to_owned(),
-        categories: categories.clone(),
+        categories,
         y: slowdown_axis(),
         panels: shares.iter().map(panel).collect(),
         marks: vec![loss_mark()],
@@ -155,7 +162,7 @@ fn panels_of_shares(
     let panel = |points: &Vec<Point<'_>>| Panel {
         title: format!("{} local", percent(points[0].1.local_share)),
         items: named(points, &name, |(tried, emulation)| {
-            Some((x(tried)?, emulation.slowdown.mean))
+            Some(Place::slowdown(x(tried)?, emulation))
         }),
     };
     shares.iter().map(panel).collect()
@@ -164,7 +171,7 @@ fn panels_of_shares(
 /// Figure 5: shares.
 fn by_share(points: &[Point<'_>], command: &str) -> Option<Figure> {
     let panels = panels_of_rates(points, |emulation| {
-        (emulation.local_share * 100.0, emulation.slowdown.mean)
+        Place::slowdown(emulation.local_share * 100.0, emulation)
     });
     let caption = "How much memory must stay local. The study's Figure 5 shows 5 us and 40 Gb/s.";
     let plot = LinePlot { x: local_axis(), y: slowdown_axis(), panels, marks: vec![loss_mark()] };
@@ -173,7 +180,7 @@ fn by_share(points: &[Point<'_>], command: &str) -> Option<Figure> {
 
 /// Figure 6: swap bandwidth.
 fn swap(points: &[Point<'_>], command: &str) -> Option<Figure> {
-    let panels = panels_of_rates(points, swap_place);
+    let panels = panels_of_rates(points, Place::by_swap);
     let caption = "Each point is a share of local memory: what went to and from remote memory \
         without delays, and what delays then cost. The study's Figure 6 (a) has a point for each \
         of its programs; here they are one program's. Its Figure 6 (b), by memory bandwidth, needs \
@@ -184,7 +191,7 @@ fn swap(points: &[Point<'_>], command: &str) -> Option<Figure> {
 /// A panel for each rate, with a series for each latency.
 fn panels_of_rates(
     points: &[Point<'_>],
-    place: impl Fn(&Emulation) -> (f64, f64),
+    place: impl Fn(&Emulation) -> Place,
 ) -> Vec<Panel<Series>> {
     let rates = distinct(points.iter().map(|(tried, _)| rate(tried)));
     let panel = |title: String| {
@@ -195,16 +202,15 @@ fn panels_of_rates(
     rates.into_iter().map(panel).collect()
 }
 
-/// A series for each name, its points in order of x.
+/// A series for each name.
 fn named<'r>(
     points: &[Point<'r>],
     name: &impl Fn(&Tried) -> String,
-    place: impl Fn(&Point<'r>) -> Option<(f64, f64)>,
+    place: impl Fn(&Point<'r>) -> Option<Place>,
 ) -> Vec<Series> {
     let of_name = |wanted: String| {
         let of_it = points.iter().filter(|(tried, _)| name(tried) == wanted);
-        let mut places: Vec<(f64, f64)> = of_it.filter_map(&place).collect();
-        places.sort_by(|one, other| one.0.total_cmp(&other.0));
+        let places = of_it.filter_map(&place).collect();
         series(wanted, places)
     };
     distinct(points.iter().map(|(tried, _)| name(tried))).into_iter().map(of_name).collect()
@@ -240,6 +246,8 @@ fn all(points: &[Point<'_>]) -> TableSection {
             percent(emulation.local_share),
             emulation.network.clone(),
             interval(&emulation.slowdown),
+            word(emulation.within_5_percent).to_owned(),
+            emulation.repeats.to_string(),
             format!("{:.3}", emulation.undelayed_seconds.mean),
             format!("{:.3}", emulation.delayed_seconds.mean),
             format!("{:.3}", emulation.swap_gbps),
@@ -251,6 +259,8 @@ fn all(points: &[Point<'_>]) -> TableSection {
         "Local",
         "Network",
         "Slowdown (95 %)",
+        "Within 5 %",
+        "Repeats",
         "Without delays (s)",
         "With (s)",
         "Swap (Gb/s)",
@@ -262,7 +272,7 @@ fn all(points: &[Point<'_>]) -> TableSection {
         title: "All points".to_owned(),
         caption: "Means of all repeats. Delays were off what was asked for by so much on average."
             .to_owned(),
-        table: table(&columns, 3, points.iter().map(row).collect()),
+        table: table(&columns, 4, points.iter().map(row).collect()),
         notes: Vec::new(),
     }
 }
@@ -284,7 +294,7 @@ fn rate(tried: &Tried) -> String {
 
 #[cfg(test)]
 pub(super) mod samples {
-    use ethermem_pager::{Accuracy, Counts, Emulation, Estimate};
+    use ethermem_pager::{Accuracy, Counts, Emulation, Estimate, LOSS_MAX};
 
     use super::Tried;
     use crate::remote::network::fixed;
@@ -313,6 +323,8 @@ pub(super) mod samples {
             undelayed_seconds: of(2.0, half),
             delayed_seconds: of(2.0 * mean, half),
             slowdown: of(mean, half),
+            within_5_percent: of(mean, half).verdict(LOSS_MAX),
+            repeats: 3,
             swap_gbps,
             counts: Counts::default(),
             accuracy: Accuracy::default(),

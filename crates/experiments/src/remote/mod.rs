@@ -16,12 +16,31 @@ use std::ops::RangeInclusive;
 use std::path::Path;
 
 use bytesize::ByteSize;
-use ethermem_pager::Local;
+use ethermem_pager::{Local, Repeats};
 
 use crate::error::Error;
 
 /// Allowed number of runs with delays, and of runs without.
 pub const REPEATS: RangeInclusive<i64> = 1..=1000;
+
+/// Largest number of repeats for one that is asked for, if none is given.
+const REPEATS_GROW: u32 = 4;
+
+/// Repeats from the least number, and the largest where that is given.
+///
+/// # Errors
+///
+/// When the largest is below the least.
+pub fn repeats(least: u32, most: Option<u32>) -> Result<Repeats, Error> {
+    // Who asks for one run wants a quick look.
+    let grown = if least == 1 { 1 } else { least.saturating_mul(REPEATS_GROW) };
+    let most = most.unwrap_or(grown.min(*REPEATS.end() as u32));
+    if most < least {
+        let problem = format!("--repeats-max = {most}: must be at least --repeats = {least}");
+        return Err(Error::Request(problem));
+    }
+    Ok(Repeats { least, most })
+}
 
 /// A program that runs with a part of its memory remote.
 #[derive(Clone, Debug)]

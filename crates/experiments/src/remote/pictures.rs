@@ -1,11 +1,9 @@
 //! Parts that the pages of `emulate` and `study` share.
 
-use ethermem_pager::{Emulation, Estimate};
+use ethermem_pager::{Emulation, Estimate, LOSS_MAX, Verdict};
 use ethermem_sim::report::{
     Axis, DataTable, Figure, LinePlot, Mark, Panel, Plot, Role, Scale, Series,
 };
-
-use super::emulate::LOSS_MAX;
 
 /// Definition of the slowdown, for the foot of a page.
 pub(super) const SLOWDOWN: &str = "The slowdown is the program's time with the delays of a network \
@@ -27,8 +25,55 @@ pub(super) fn loss_mark() -> Mark {
     Mark { label: "5 % loss".to_owned(), value: LOSS_MAX }
 }
 
-pub(super) fn series(name: String, points: Vec<(f64, f64)>) -> Series {
-    Series { name, role: Role::Measured, points }
+/// A point of a line, and the interval of its y if that is known.
+#[derive(Clone, Copy)]
+pub(super) struct Place {
+    pub(super) x: f64,
+    pub(super) y: f64,
+    interval: Option<(f64, f64)>,
+}
+
+impl Place {
+    /// A point whose y is exact.
+    pub(super) fn exact(x: f64, y: f64) -> Place {
+        Place { x, y, interval: None }
+    }
+
+    /// The slowdown of an emulation.
+    pub(super) fn slowdown(x: f64, of: &Emulation) -> Place {
+        Place { x, y: of.slowdown.mean, interval: ends(&of.slowdown) }
+    }
+
+    /// The slowdown of an emulation, by its swap bandwidth.
+    pub(super) fn by_swap(of: &Emulation) -> Place {
+        Place::slowdown(of.swap_gbps, of)
+    }
+}
+
+/// Both ends of an interval.
+pub(super) fn ends(of: &Estimate) -> Option<(f64, f64)> {
+    of.low.zip(of.high)
+}
+
+/// A series of these points, in order of x.
+pub(super) fn series(name: String, mut places: Vec<Place>) -> Series {
+    places.sort_by(|one, other| one.x.total_cmp(&other.x));
+    let interval = |place: &Place| place.interval.map(|(low, high)| (place.x, low, high));
+    Series {
+        name,
+        role: Role::Measured,
+        intervals: places.iter().filter_map(interval).collect(),
+        points: places.iter().map(|place| (place.x, place.y)).collect(),
+    }
+}
+
+/// A verdict for people.
+pub(super) fn word(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Within => "yes",
+        Verdict::Above => "no",
+        Verdict::Undecided => "undecided",
+    }
 }
 
 pub(super) fn percent(share: f64) -> String {
@@ -98,7 +143,7 @@ pub(super) fn by_swap(panels: Vec<Panel<Series>>, caption: &str, command: &str) 
     lines("swap", ("Slowdown by swap bandwidth", caption), plot, command)
 }
 
-/// Position of an emulation in that figure.
+/// Position of an emulation in that figure, for a correlation.
 pub(super) fn swap_place(emulation: &Emulation) -> (f64, f64) {
     (emulation.swap_gbps, emulation.slowdown.mean)
 }

@@ -4,7 +4,8 @@ use maud::{Markup, html};
 
 use super::colours::Colours;
 use super::frame::{
-    Canvas, Frame, base_line, marks, picture_name, px, text_width, view_box, y_axis,
+    Canvas, Frame, base_line, marks, picture_name, px, shown_ends, text_width, view_box, whisker,
+    y_axis,
 };
 use super::scale::Scale;
 use super::{columns, panels};
@@ -41,6 +42,9 @@ fn panel_svg(
     let values = panel.items.iter().flat_map(|series| series.values.iter().flatten().copied());
     let marked = plot.marks.iter().map(|mark| mark.value);
     let values: Vec<f64> = values.chain(marked).collect();
+    let intervals =
+        panel.items.iter().flat_map(|series| series.intervals.iter().flatten().copied());
+    let values = [shown_ends(&values, intervals), values].concat();
     let y = Scale::new(&plot.y, values.iter().copied(), (canvas.height / 60.0) as usize, true);
     let mut frame = Frame::new(canvas, &y, 8.0);
     let group = frame.width() / plot.categories.len().max(1) as f64;
@@ -90,6 +94,9 @@ impl Bars<'_> {
                     @let left = self.frame.left + self.group * group as f64 + margin
                         + self.bar * index as f64;
                     (self.bar(series, category, value, left))
+                    @if let Some(interval) = series.intervals.get(group).copied().flatten() {
+                        (whisker(&self.frame, &self.y, left + self.bar / 2.0, interval))
+                    }
                 }
             }
         }
@@ -106,7 +113,8 @@ impl Bars<'_> {
                 title { (series.name) ", " (category) "\n" (self.plot.y.label) ": " (number) }
                 rect class="bar" x=(px(left + 0.5)) y=(px(top)) width=(px(self.bar - 1.0))
                     height=(px((self.frame.bottom - top).max(0.0))) {}
-                @if text_width(&short) * SMALL < self.bar + 4.0 {
+                // A whisker would cross the number.
+                @if series.intervals.is_empty() && text_width(&short) * SMALL < self.bar + 4.0 {
                     text class="value middle" x=(px(left + self.bar / 2.0)) y=(px(top - 4.0)) {
                         (short)
                     }

@@ -128,6 +128,7 @@ mod tests {
         let items = names
             .iter()
             .map(|name| Series {
+                intervals: Vec::new(),
                 name: (*name).to_owned(),
                 role: Role::Measured,
                 points: Vec::new(),

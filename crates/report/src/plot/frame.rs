@@ -58,6 +58,35 @@ impl Frame {
     }
 }
 
+/// How far beyond all values an axis goes for the ends of intervals.
+const INTERVAL_ROOM: f64 = 1.5;
+/// Half the width in px of the bars at the ends of a whisker.
+const WHISKER_HALF: f64 = 3.5;
+
+/// Ends of intervals that an axis of these values includes. An interval that says nothing must not
+/// make the values unreadable, so ends far beyond all values are left out.
+pub(super) fn shown_ends(values: &[f64], of: impl Iterator<Item = (f64, f64)>) -> Vec<f64> {
+    let most = values.iter().copied().fold(0.0, f64::max) * INTERVAL_ROOM;
+    let positive = values.iter().copied().filter(|value| *value > 0.0);
+    let least = positive.fold(f64::INFINITY, f64::min) / INTERVAL_ROOM;
+    of.flat_map(|(low, high)| [low.max(least), high.min(most)]).collect()
+}
+
+/// The interval of a value, as a vertical line. An end outside of the plot has no bar.
+pub(super) fn whisker(frame: &Frame, y: &Scale, x: f64, (low, high): (f64, f64)) -> Markup {
+    let share = |value: f64| y.place(value).unwrap_or(f64::MIN);
+    let (low, high) = (share(low), share(high));
+    let ends = [low, high].into_iter().filter(|share| (0.0..=1.0).contains(share));
+    let bar = |share: f64| {
+        let (from, to) = (px(x - WHISKER_HALF), px(x + WHISKER_HALF));
+        format!("M{from} {}H{to}", px(frame.y(share)))
+    };
+    let (bottom, top) = (frame.y(low.clamp(0.0, 1.0)), frame.y(high.clamp(0.0, 1.0)));
+    let line = format!("M{} {}V{}", px(x), px(bottom), px(top));
+    let bars: String = ends.map(bar).collect();
+    html! { path class="whisker" d={ (line) (bars) } {} }
+}
+
 /// Grid lines and labels of the y axis, with its name above.
 pub(super) fn y_axis(frame: &Frame, scale: &Scale, label: &str) -> Markup {
     let (left, right) = (px(frame.left), px(frame.right));
@@ -149,4 +178,28 @@ pub(super) fn px(value: f64) -> String {
 /// Approximate width of a label in px.
 pub(super) fn text_width(text: &str) -> f64 {
     text.chars().count() as f64 * LETTER_WIDTH
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Axis, Scale as Spacing};
+
+    /// An interval of a busy machine, (0 to 15,723,983), must not flatten all values.
+    #[test]
+    fn an_axis_shows_near_ends_and_leaves_out_far_ones() {
+        let ends = shown_ends(&[1.0, 1.2], [(0.9, 1.5), (1e-9, 1.6e7)].into_iter());
+        let bounds = [1.0 / 1.5, 1.2 * 1.5];
+        assert_eq!(ends, [0.9, 1.5, bounds[0], bounds[1]]);
+    }
+
+    #[test]
+    fn an_end_outside_of_the_plot_has_no_bar() {
+        let axis = Axis::of_data("y", Spacing::Linear, 1);
+        let y = Scale::new(&axis, [0.0, 10.0].into_iter(), 5, true);
+        let frame = Frame { left: 0.0, right: 100.0, top: 0.0, bottom: 100.0 };
+        let path = |interval| whisker(&frame, &y, 50.0, interval).into_string();
+        assert!(path((2.0, 4.0)).contains("d=\"M50 80V60M46.5 80H53.5M46.5 60H53.5\""));
+        assert!(path((2.0, 40.0)).contains("d=\"M50 80V0M46.5 80H53.5\""));
+    }
 }

@@ -3,7 +3,10 @@
 use maud::{Markup, html};
 
 use super::colours::{Colours, Paint, marker};
-use super::frame::{Canvas, Frame, marks, picture_name, px, text_width, view_box, x_axis, y_axis};
+use super::frame::{
+    Canvas, Frame, marks, picture_name, px, shown_ends, text_width, view_box, whisker, x_axis,
+    y_axis,
+};
 use super::scale::Scale;
 use super::{Picture, columns, grid, panels};
 use crate::number::fixed;
@@ -91,7 +94,10 @@ impl Chart<'_> {
             self.plot.panels.iter().flat_map(|panel| &panel.items).flat_map(|series| &series.points)
         };
         let marked = self.plot.marks.iter().map(|mark| mark.value);
+        let series = || self.plot.panels.iter().flat_map(|panel| &panel.items);
+        let intervals = series().flat_map(|series| &series.intervals).map(|of| (of.1, of.2));
         let y_values: Vec<f64> = points().map(|point| point.1).chain(marked).collect();
+        let y_values = [shown_ends(&y_values, intervals), y_values].concat();
         let y_ticks = (canvas.height / 60.0) as usize;
         let y = Scale::new(self.y, y_values.iter().copied(), y_ticks, true);
         let frame = Frame::new(canvas, &y, margin);
@@ -142,6 +148,11 @@ impl Chart<'_> {
         html! {
             g class=(paint.class) {
                 path class="line" d=(path) {}
+                @for (at, low, high) in &series.intervals {
+                    @if let Some(at) = x.place(*at) {
+                        (whisker(frame, y, frame.x(at), (*low, *high)))
+                    }
+                }
                 @for index in marked.into_iter().filter(|index| *index < places.len()) {
                     g {
                         title { (self.point_title(series, &series.points[index])) }

@@ -220,8 +220,18 @@ proptest! {
             panels: vec![Panel {
                 title: String::new(),
                 items: vec![
-                    Series { name: "a".to_owned(), role: Role::Measured, points: points.clone() },
-                    Series { name: "b".to_owned(), role: Role::Reference, points: Vec::new() },
+                    Series {
+                        name: "a".to_owned(),
+                        role: Role::Measured,
+                        intervals: points.iter().map(|(x, y)| (*x, y / 1e6, y * 1e6)).collect(),
+                        points: points.clone(),
+                    },
+                    Series {
+                        name: "b".to_owned(),
+                        role: Role::Reference,
+                        intervals: Vec::new(),
+                        points: Vec::new(),
+                    },
                 ],
             }],
             marks: Vec::new(),
@@ -233,6 +243,7 @@ proptest! {
             panels: vec![Panel {
                 title: String::new(),
                 items: vec![BarSeries {
+                    intervals: values.clone().map(|y| Some((y / 2.0, y * 1e6))).collect(),
                     name: "a".to_owned(),
                     role: Role::Measured,
                     values: values.clone().map(Some).collect(),

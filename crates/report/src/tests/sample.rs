@@ -58,6 +58,7 @@ fn slowdown_by_load() -> Figure {
         let mut items: Vec<Series> = FABRICS
             .iter()
             .map(|fabric| Series {
+                intervals: Vec::new(),
                 name: (*fabric).to_owned(),
                 role: Role::Measured,
                 points: loads
@@ -66,6 +67,7 @@ fn slowdown_by_load() -> Figure {
             })
             .collect();
         items.push(Series {
+            intervals: Vec::new(),
             name: "ideal output-queued switch".to_owned(),
             role: Role::Reference,
             points: loads.map(|load| (load, 1.0 + 0.02 * load / (1.0 - load))).into(),
@@ -89,6 +91,7 @@ fn slowdown_by_load() -> Figure {
 
 fn sweep() -> Figure {
     let series = |name: &str, role, scale: f64| Series {
+        intervals: Vec::new(),
         name: name.to_owned(),
         role,
         points: (1..=8).map(|x| (f64::from(x), 1.1 + scale / f64::from(x))).collect(),
@@ -124,6 +127,7 @@ fn slowdown_by_application() -> Figure {
             .iter()
             .enumerate()
             .map(|(index, fabric)| BarSeries {
+                intervals: Vec::new(),
                 name: (*fabric).to_owned(),
                 role: Role::Measured,
                 values: (0..APPLICATIONS.len())
@@ -152,6 +156,7 @@ fn latency_cdf(runs: &[RunResult]) -> Figure {
     let items = runs
         .iter()
         .map(|run| Series {
+            intervals: Vec::new(),
             name: run.label.clone(),
             role: Role::Measured,
             points: run

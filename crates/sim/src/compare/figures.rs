@@ -209,6 +209,7 @@ fn by_kind(runs: &[&RunResult], measure: Measure, y: Axis) -> Plot {
             .iter()
             .enumerate()
             .map(|(at, run)| BarSeries {
+                intervals: Vec::new(),
                 name: run.fabric.clone(),
                 role: role(&run.fabric),
                 values: kinds.iter().map(|(_, of)| number(&run.shown(of[at]?))).collect(),
@@ -226,6 +227,7 @@ fn by_kind(runs: &[&RunResult], measure: Measure, y: Axis) -> Plot {
 
 fn distribution(runs: &[&RunResult]) -> Plot {
     let series = |run: &&RunResult| Series {
+        intervals: Vec::new(),
         name: run.fabric.clone(),
         role: role(&run.fabric),
         points: run

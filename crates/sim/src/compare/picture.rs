@@ -124,13 +124,13 @@ impl Line {
         let point = |(point, value): &(String, Option<f64>)| Some((value_of(point)?.1, (*value)?));
         let mut points: Vec<(f64, f64)> = self.points.iter().filter_map(point).collect();
         points.sort_by(|one, other| one.0.total_cmp(&other.0));
-        Series { name: self.name, role: self.role, points }
+        Series { name: self.name, role: self.role, points, intervals: Vec::new() }
     }
 
     fn bars(self, points: &[String]) -> BarSeries {
         let value = |name: &String| self.points.iter().find(|(point, _)| point == name)?.1;
         let values = points.iter().map(value).collect();
-        BarSeries { name: self.name, role: self.role, values }
+        BarSeries { intervals: Vec::new(), name: self.name, role: self.role, values }
     }
 }
 

@@ -5,7 +5,7 @@ use ethermem_sim::report::{Axis, Figure, LinePlot, Panel, Scale, Series};
 use super::replays::ReadTimes;
 use super::{Point, Study};
 use crate::remote::pictures::{
-    by_swap, distinct, lines, local_axis, loss_mark, percent, series, slowdown_axis, swap_place,
+    Place, by_swap, distinct, ends, lines, local_axis, loss_mark, percent, series, slowdown_axis,
 };
 
 /// All figures that have a point.
@@ -24,12 +24,14 @@ pub(super) fn of(study: &Study, command: &str) -> Vec<Figure> {
 fn slowdown_by_share(study: &Study, command: &str) -> Option<Figure> {
     let panels = panels_of_rates(study, |point| {
         let emulation = point.emulation.as_ref()?;
-        Some((point.replayed.local_share * 100.0, emulation.slowdown.mean))
+        Some(Place::slowdown(point.replayed.local_share * 100.0, emulation))
     });
-    let end = study.all_local.as_ref().map(|emulation| (100.0, emulation.slowdown.mean));
+    let end = study.all_local.as_ref().map(|emulation| &emulation.slowdown);
     let panels = panels.into_iter().map(|mut panel| {
         for series in panel.items.iter_mut().filter(|series| !series.points.is_empty()) {
-            series.points.extend(end);
+            series.points.extend(end.map(|slowdown| (100.0, slowdown.mean)));
+            let interval = end.and_then(ends);
+            series.intervals.extend(interval.map(|(low, high)| (100.0, low, high)));
         }
         panel
     });
@@ -57,7 +59,7 @@ fn slowdown_by_rate(study: &Study, command: &str) -> Option<Figure> {
             let points: Vec<&Point> = study.points.iter().filter(of_share).collect();
             panel_of_fabrics(title, &points, |point| {
                 let emulation = point.emulation.as_ref()?;
-                Some((point.replayed.link_gbps as f64, emulation.slowdown.mean))
+                Some(Place::slowdown(point.replayed.link_gbps as f64, emulation))
             })
         });
     let plot = LinePlot {
@@ -78,7 +80,7 @@ fn read_times(
 ) -> Option<Figure> {
     let panels = panels_of_rates(study, |point| {
         let times = point.replayed.network.as_ref()?.read_ns.as_ref()?;
-        Some((point.replayed.local_share * 100.0, of(times) / 1e3))
+        Some(Place::exact(point.replayed.local_share * 100.0, of(times) / 1e3))
     });
     let y = Axis { start: None, ..Axis::of_data("Completion time (us)", Scale::Auto, 3) };
     let plot = LinePlot { x: local_axis(), y, panels, marks: Vec::new() };
@@ -93,14 +95,14 @@ fn load(study: &Study, command: &str) -> Option<Figure> {
         .into_iter()
         .map(|gbps| {
             let of_rate = study.points.iter().filter(|point| point.replayed.link_gbps == gbps);
-            let mut points: Vec<(f64, f64)> = of_rate
+            let mut points: Vec<Place> = of_rate
                 .filter_map(|point| {
                     let network = point.replayed.network.as_ref()?;
-                    Some((point.replayed.local_share * 100.0, network.busiest_load))
+                    Some(Place::exact(point.replayed.local_share * 100.0, network.busiest_load))
                 })
                 .collect();
-            points.sort_by(|one, other| one.0.total_cmp(&other.0));
-            points.dedup();
+            points.sort_by(|one, other| one.x.total_cmp(&other.x));
+            points.dedup_by(|one, other| (one.x, one.y) == (other.x, other.y));
             series(format!("{gbps} Gb/s"), points)
         });
     let plot = LinePlot {
@@ -115,16 +117,13 @@ fn load(study: &Study, command: &str) -> Option<Figure> {
 }
 
 fn swap(study: &Study, command: &str) -> Option<Figure> {
-    let panels = panels_of_rates(study, |point| Some(swap_place(point.emulation.as_ref()?)));
+    let panels = panels_of_rates(study, |point| Some(Place::by_swap(point.emulation.as_ref()?)));
     let caption = "Each point is a share of local memory: what went to and from remote memory \
         without delays, and what the fabric then cost.";
     by_swap(panels, caption, command)
 }
 
-fn panels_of_rates(
-    study: &Study,
-    place: impl Fn(&Point) -> Option<(f64, f64)>,
-) -> Vec<Panel<Series>> {
+fn panels_of_rates(study: &Study, place: impl Fn(&Point) -> Option<Place>) -> Vec<Panel<Series>> {
     let panel = |gbps: u64| {
         let of_rate = study.points.iter().filter(|point| point.replayed.link_gbps == gbps);
         let points: Vec<&Point> = of_rate.collect();
@@ -136,23 +135,16 @@ fn panels_of_rates(
         .collect()
 }
 
-/// A series for each fabric, its points in order of x.
+/// A series for each fabric.
 fn panel_of_fabrics(
     title: String,
     points: &[&Point],
-    place: impl Fn(&Point) -> Option<(f64, f64)>,
+    place: impl Fn(&Point) -> Option<Place>,
 ) -> Panel<Series> {
-    let mut items: Vec<Series> = Vec::new();
-    for point in points {
-        let fabric = &point.replayed.fabric;
-        if !items.iter().any(|series| series.name == *fabric) {
-            items.push(series(fabric.clone(), Vec::new()));
-        }
-        let of_fabric = items.iter_mut().find(|series| series.name == *fabric);
-        of_fabric.expect("added above").points.extend(place(point));
-    }
-    for series in &mut items {
-        series.points.sort_by(|one, other| one.0.total_cmp(&other.0));
-    }
-    Panel { title, items }
+    let of_fabric = |fabric: &String| {
+        let points = points.iter().filter(|point| point.replayed.fabric == *fabric);
+        series(fabric.clone(), points.filter_map(|point| place(point)).collect())
+    };
+    let fabrics = distinct(points.iter().map(|point| &point.replayed.fabric));
+    Panel { title, items: fabrics.into_iter().map(of_fabric).collect() }
 }

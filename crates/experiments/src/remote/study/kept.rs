@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use ethermem_pager::Repeats;
 use ethermem_sim::output::{OutputError, to_json, write_file};
 use ethermem_sim::report::ReportInput;
 use serde::de::DeserializeOwned;
@@ -22,8 +23,10 @@ pub struct Inputs {
     pub program: String,
     /// True if pages are prefetched.
     pub prefetch: bool,
-    /// Number of runs with delays per point, and of runs without.
+    /// Least number of runs with delays per point, and of runs without.
     pub repeats: u32,
+    /// Largest number of them.
+    pub repeats_max: u32,
     /// Options of the replay, as text.
     pub replay: String,
     /// Version of this command.
@@ -36,14 +39,15 @@ impl Inputs {
     pub(super) fn of(
         program: String,
         prefetch: bool,
-        repeats: u32,
+        repeats: Repeats,
         setup: &Setup,
         runner: &Runner<'_>,
     ) -> Inputs {
         Inputs {
             program,
             prefetch,
-            repeats,
+            repeats: repeats.least,
+            repeats_max: repeats.most,
             replay: setup.words(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
             commit: runner.commit.map(str::to_owned),
@@ -56,6 +60,7 @@ impl Inputs {
             ("program", self.program == other.program),
             ("--no-prefetch", self.prefetch == other.prefetch),
             ("--repeats", self.repeats == other.repeats),
+            ("--repeats-max", self.repeats_max == other.repeats_max),
             ("replay", self.replay == other.replay),
             ("version", (&self.version, &self.commit) == (&other.version, &other.commit)),
         ];
@@ -146,6 +151,7 @@ mod tests {
             program: "./query".to_owned(),
             prefetch: true,
             repeats,
+            repeats_max: 12,
             replay: "--cluster 15".to_owned(),
             version: "1".to_owned(),
             commit: None,

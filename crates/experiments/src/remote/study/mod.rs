@@ -10,7 +10,7 @@ use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
 use ethermem_pager::{
-    Delay, Emulated, Emulation, Network, Profile, emulate, measure_peak, profile, shown,
+    Delay, Emulated, Emulation, Network, Profile, Repeats, emulate, measure_peak, profile, shown,
 };
 use ethermem_sim::output::TableStyle;
 use ethermem_sim::registry::FabricEntry;
@@ -42,7 +42,7 @@ pub struct Request {
     /// Data rates of every node's link in Gb/s.
     pub gbps: Vec<u64>,
     /// Number of runs with a network's delays per point, and of runs without.
-    pub repeats: u32,
+    pub repeats: Repeats,
     /// Folder of the study. Results kept there are not recomputed.
     pub out: PathBuf,
     /// Options of the replay.
@@ -162,7 +162,9 @@ impl Request {
         if self.program.words.is_empty() {
             return Err(Error::Request("no program is named: it must be one".to_owned()));
         }
-        within("repeats", i64::from(self.repeats), &REPEATS)?;
+        within("repeats", i64::from(self.repeats.least), &REPEATS)?;
+        let most = i64::from(self.repeats.least)..=*REPEATS.end();
+        within("repeats_max", i64::from(self.repeats.most), &most)?;
         for share in &self.shares {
             within("local", *share, &SHARES)?;
         }

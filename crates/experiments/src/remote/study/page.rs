@@ -1,15 +1,14 @@
 //! The page of a study, and its table for the terminal.
 
-use ethermem_pager::{Emulation, correlation};
+use ethermem_pager::{Emulation, Verdict, correlation};
 use ethermem_sim::output::TextTable;
 use ethermem_sim::report::{ReportInput, TableSection};
 
 use super::replays::{ReadTimes, Simulated};
 use super::{Point, Profiled, Study, figures};
 use crate::folder::origin;
-use crate::remote::emulate::LOSS_MAX;
 use crate::remote::pictures::{
-    SLOWDOWN, coefficient, distinct, interval, percent, swap_place, table as numbers,
+    SLOWDOWN, coefficient, distinct, interval, percent, swap_place, table as numbers, word,
 };
 use crate::remote::size;
 use crate::runner::Runner;
@@ -49,16 +48,18 @@ pub(super) fn table(study: &Study) -> TextTable<'static> {
     let row = |point: &Point| {
         let replayed = &point.replayed;
         let slowdown = point.emulation.as_ref().map(|emulation| interval(&emulation.slowdown));
+        let verdict = point.emulation.as_ref().map(|emulation| emulation.within_5_percent);
         vec![
             replayed.fabric.clone(),
             replayed.link_gbps.to_string(),
             percent(replayed.local_share),
             slowdown.or_else(|| replayed.reason.clone()).unwrap_or_default(),
+            verdict.map_or("–", word).to_owned(),
         ]
     };
     TextTable {
-        header: &["fabric", "Gb/s", "local", "slowdown (95 %)"],
-        text_columns: &[0, 3],
+        header: &["fabric", "Gb/s", "local", "slowdown (95 %)", "within 5 %"],
+        text_columns: &[0, 3, 4],
         optional_columns: &[],
         rows: study.points.iter().map(row).collect(),
     }
@@ -84,7 +85,7 @@ fn at_a_glance(study: &Study) -> TableSection {
         let mut row = vec![fabric.to_owned(), gbps.to_string()];
         row.extend(slowdowns.iter().map(cell));
         row.extend(study.all_local.iter().map(|emulation| interval(&emulation.slowdown)));
-        row.push(least_local(&shares, &slowdowns).map_or_else(|| "none".to_owned(), percent));
+        row.push(least_local(&shares, &slowdowns));
         rows.push(row);
     }
     let mut columns = vec!["Fabric".to_owned(), "Gb/s".to_owned()];
@@ -98,21 +99,33 @@ fn at_a_glance(study: &Study) -> TableSection {
         caption: "Mean of the repeats, and its 95 % interval: 1.05 is 5 % longer. With all memory \
             local no network is asked, so that column is the same runs for all: how far it is from \
             1 is the noise of this machine. The last column is the least share below 100 % that \
-            was tried from which on every mean is at most 1.05. It goes by means alone: where an \
-            interval reaches over 1.05, the share is not known to be enough."
+            was tried from which on every interval is at most 1.05. Where intervals have 1.05 in \
+            them, it is undecided, and the least share that may be enough stands beside."
             .to_owned(),
         table: numbers(&names, 1, rows),
         notes: reasons(study),
     }
 }
 
-/// The smallest of these ascending fractions from which on the mean loss is small enough.
-fn least_local(shares: &[f64], slowdowns: &[Option<&Emulation>]) -> Option<f64> {
-    let is_small = |emulation: &Option<&Emulation>| {
-        emulation.is_some_and(|emulation| emulation.slowdown.mean <= LOSS_MAX)
+/// The smallest of these ascending fractions from which on the loss is small enough, as far as the
+/// intervals tell.
+fn least_local(shares: &[f64], slowdowns: &[Option<&Emulation>]) -> String {
+    let least = |allowed: &[Verdict]| {
+        let is_small = |emulation: &&Option<&Emulation>| {
+            emulation.is_some_and(|emulation| allowed.contains(&emulation.within_5_percent))
+        };
+        let small = slowdowns.iter().rev().take_while(is_small).count();
+        shares.get(shares.len() - small).copied()
     };
-    let small = slowdowns.iter().rev().take_while(|emulation| is_small(emulation)).count();
-    shares.len().checked_sub(small).and_then(|at| shares.get(at)).copied()
+    let surely = least(&[Verdict::Within]);
+    match (least(&[Verdict::Within, Verdict::Undecided]), surely) {
+        (None, _) => "none".to_owned(),
+        (Some(perhaps), Some(surely)) if perhaps == surely => percent(surely),
+        (Some(perhaps), Some(surely)) => {
+            format!("{}; undecided from {}", percent(surely), percent(perhaps))
+        }
+        (Some(perhaps), None) => format!("undecided from {}", percent(perhaps)),
+    }
 }
 
 /// Reasons why points were not run, each once.
@@ -133,8 +146,19 @@ fn reasons(study: &Study) -> Vec<String> {
 
 fn notices(study: &Study) -> Vec<String> {
     let mut notices = Vec::new();
-    if study.inputs.repeats < 2 {
+    if study.inputs.repeats_max < 2 {
         notices.push("One repeat: no interval is known, and a slowdown may be noise.".to_owned());
+    }
+    let emulations = || study.points.iter().filter_map(|point| point.emulation.as_ref());
+    let is_undecided = |emulation: &&Emulation| emulation.within_5_percent == Verdict::Undecided;
+    let undecided = emulations().filter(is_undecided).count();
+    if undecided > 0 && study.inputs.repeats_max > 1 {
+        notices.push(format!(
+            "{undecided} of {} slowdowns are undecided: 1.05 is in their intervals after {} \
+             repeats at most.",
+            emulations().count(),
+            study.inputs.repeats_max
+        ));
     }
     let noise = study.all_local.as_ref().map(|emulation| &emulation.slowdown);
     if let Some(noise) = noise
@@ -249,6 +273,8 @@ fn all(study: &Study) -> TableSection {
         "p99.9 (us)",
         "Fabric's slowdown",
         "Program's slowdown (95 %)",
+        "Within 5 %",
+        "Repeats",
         "Without delays (s)",
         "With (s)",
         "Swap (Gb/s)",
@@ -287,6 +313,8 @@ fn point_row(point: &Point) -> Vec<String> {
         us(|times| times.p999),
         of_network(|network| network.slowdown_mean),
         emulation.map_or_else(|| "not run".to_owned(), |point| interval(&point.slowdown)),
+        emulation.map_or("–", |point| word(point.within_5_percent)).to_owned(),
+        emulation.map_or_else(|| "–".to_owned(), |point| point.repeats.to_string()),
         of(|emulation| emulation.undelayed_seconds.mean),
         of(|emulation| emulation.delayed_seconds.mean),
         of(|emulation| emulation.swap_gbps),
@@ -341,6 +369,7 @@ mod tests {
             program: "./query".to_owned(),
             prefetch: true,
             repeats: 3,
+            repeats_max: 12,
             replay: String::new(),
             version: String::new(),
             commit: None,
@@ -376,14 +405,18 @@ mod tests {
 
     #[test]
     fn the_least_share_is_the_last_before_one_that_costs_too_much() {
-        let of = |mean: f64| emulation("named", 0.5, mean, None, 1.0);
-        let (small, large) = (of(1.05), of(1.06));
+        let of = |mean: f64| emulation("named", 0.5, mean, Some(0.01), 1.0);
+        let (small, large, unclear) = (of(1.04), of(1.07), of(1.05));
         let shares = [0.1, 0.25, 0.5];
         let least = |points: [Option<&Emulation>; 3]| least_local(&shares, &points);
-        assert_eq!(least([Some(&small), Some(&large), Some(&small)]), Some(0.5));
-        assert_eq!(least([Some(&large), Some(&small), Some(&small)]), Some(0.25));
-        assert_eq!(least([Some(&small); 3]), Some(0.1));
-        assert_eq!(least([Some(&small), Some(&small), None]), None, "nobody knows");
+        assert_eq!(least([Some(&small), Some(&large), Some(&small)]), "50 %");
+        assert_eq!(least([Some(&large), Some(&small), Some(&small)]), "25 %");
+        assert_eq!(least([Some(&small); 3]), "10 %");
+        assert_eq!(least([Some(&small), Some(&small), None]), "none", "it was not run");
+        let undecided = [Some(&unclear), Some(&small), Some(&small)];
+        assert_eq!(least(undecided), "25 %; undecided from 10 %");
+        assert_eq!(least([Some(&large), Some(&small), Some(&unclear)]), "undecided from 25 %");
+        assert_eq!(least([Some(&small), Some(&large), Some(&large)]), "none");
     }
 
     #[test]
@@ -406,7 +439,7 @@ mod tests {
     #[test]
     fn noise_and_a_single_repeat_are_told() {
         let mut study = study();
-        study.inputs.repeats = 1;
+        (study.inputs.repeats, study.inputs.repeats_max) = (1, 1);
         study.all_local = Some(emulation("all memory local", 1.0, 1.0, Some(0.1), 0.0));
         let notices = page(&study, 1, &runner()).notices;
         assert!(notices[0].starts_with("One repeat"), "{notices:?}");

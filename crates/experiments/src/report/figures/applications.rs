@@ -33,6 +33,7 @@ fn bars(
             items: rows
                 .iter()
                 .map(|(contender, runs)| BarSeries {
+                    intervals: Vec::new(),
                     name: contender.name.to_owned(),
                     role: contender.role,
                     values: runs.iter().map(|run| (shown.of)(results.of(*run))).collect(),

@@ -21,6 +21,7 @@ impl Row {
     fn series(&self, results: &Results, of: fn(&RunResult) -> Option<f64>) -> Series {
         let point = |(load, run): &(f64, RunId)| Some((*load, of(results.of(*run))?));
         Series {
+            intervals: Vec::new(),
             name: self.contender.name.to_owned(),
             role: self.contender.role,
             points: self.runs.iter().filter_map(point).collect(),
@@ -135,6 +136,7 @@ pub(super) fn latency_distribution(plan: &mut Plan) -> Result<Draw, Error> {
             items: rows
                 .iter()
                 .map(|(contender, run)| Series {
+                    intervals: Vec::new(),
                     name: contender.name.to_owned(),
                     role: contender.role,
                     points: results

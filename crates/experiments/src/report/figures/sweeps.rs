@@ -36,6 +36,7 @@ fn lines(rows: Vec<Row>, x: Axis, title: &'static str, caption: &'static str) ->
             items: rows
                 .iter()
                 .map(|row| Series {
+                    intervals: Vec::new(),
                     name: row.name.clone(),
                     role: Role::Measured,
                     points: row
