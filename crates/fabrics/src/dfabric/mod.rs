@@ -17,6 +17,7 @@ mod tests;
 
 use std::collections::BTreeMap;
 
+use ethermem_dfabric::stream::RoundTrips;
 use ethermem_engine::engine::{Fabric, Handle, Sim, Violation};
 use ethermem_engine::metrics::{FabricStats, PacketCounts};
 use ethermem_engine::topology::{
@@ -92,6 +93,8 @@ pub struct Dfabric {
     messages: Vec<Option<Message>>,
     streams: BTreeMap<u32, Stream>,
     streams_opened: u32,
+    /// By the two nodes of streams.
+    round_trips: BTreeMap<(NodeIndex, NodeIndex), RoundTrips>,
     packets: Slab<Packet>,
     /// Acknowledgements on their way, where they take no room.
     acks: Slab<Acknowledgement>,
@@ -178,6 +181,7 @@ impl Fabric for Dfabric {
             messages: Vec::new(),
             streams: BTreeMap::new(),
             streams_opened: 0,
+            round_trips: BTreeMap::new(),
             packets: Slab::new(),
             acks: Slab::new(),
             counts: PacketCounts::default(),
