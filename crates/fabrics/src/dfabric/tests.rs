@@ -208,6 +208,22 @@ fn what_the_core_drops_is_sent_again() {
     assert!(counts.dropped > 50 && counts.retransmitted > 50, "{counts:?}");
 }
 
+/// With two loads at once a window takes longer than the least timeout, and nothing is lost. The
+/// timeout follows the path, so that no segment is sent twice.
+#[test]
+fn what_is_slow_and_not_lost_is_not_sent_again() {
+    let config = fabric(
+        "nodes = 4\nlink_gbps = 10\n[fabric.dfabric]\ntheta = 1\nlocal_ns = 65\n\
+         device_ns = 400\ncore_ns = 3250\ncache_bytes = 0\nloads_max = 2",
+    );
+    let (arrival, bytes) = (Ps::ZERO, Bytes(4_000_000));
+    let message = Message { index: 0, arrival, kind: Kind::Write, compute: 0, memory: 2, bytes };
+    let (_, counts, took) = run(&config, vec![message]);
+    assert_eq!((counts.dropped, counts.retransmitted), (0, 0), "{counts:?}");
+    // 64 segments take longer than the 2 ms of a link of 10 Gb/s.
+    assert!(took > Ps::from_ns(2_000_000) * (4_000_000 / 4_032 / 64), "{took}");
+}
+
 /// Two nodes write 64 kB each from rack to rack: their NICs are used together, so that one node
 /// alone gets the rate of both, and of the added ones.
 #[test]
