@@ -18,7 +18,8 @@ use ethermem_wire::dfabric::{
 use ethermem_workload::{Kind, NodeIndex};
 
 use super::config::HEAD_BYTES;
-use super::rack::{Ask, RackId, Then, Transfer, What, identity, node_of};
+use super::copy::{Ask, Then};
+use super::rack::{RackId, Transfer, What, identity, node_of};
 use super::{Dfabric, Event};
 
 /// The longest header.
@@ -259,7 +260,7 @@ impl Dfabric {
         self.packets[id].descriptor.cookie = id.into();
         // The data is stored to the node's own memory.
         let of = &mut self.racks[usize::from(rack)];
-        let stored = of.store(sim.now(), descriptor.reference, descriptor.length.into());
+        let stored = of.store(sim, descriptor.reference, descriptor.length.into());
         sim.at(stored + self.times.local + self.times.stack, Event::Post(rack, id));
     }
 
@@ -349,7 +350,7 @@ impl Dfabric {
                 let lines = LoadWindow::lines(address.number(), length.into());
                 let (kind, then) = (Kind::Read, Then::Up(packet));
                 let (bytes, missing) = (length.into(), lines as u32);
-                of.ask(sim, node, Ask { kind, memory, bytes, missing, then });
+                of.copy(sim, node, Ask { kind, memory, bytes, missing, then }, None);
             }
             Lookup::Hit(_) | Lookup::Pending(_) => panic!("a Buffer is flushed when it is freed"),
         }
