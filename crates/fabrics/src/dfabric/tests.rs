@@ -1,6 +1,5 @@
 //! The fabric against its budget, whole under load, under loss, and with full queues.
 
-use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
 
 use ethermem_dfabric::accelerator::AcceleratorCycles;
