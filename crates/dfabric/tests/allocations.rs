@@ -10,7 +10,7 @@ use ethermem_dfabric::nic::{MemoryDevice, NicConfig, NicId, ReceiveSpread};
 use ethermem_dfabric::poller::PollMode;
 use ethermem_dfabric::pool::{MemoryPool, PoolConfig, Preference};
 use ethermem_dfabric::ring::{Consumer, Producer, RingMemory};
-use ethermem_dfabric::stream::{Receiver, Sender, SenderConfig, Spread};
+use ethermem_dfabric::stream::{Receiver, RoundTrips, Sender, SenderConfig, Spread};
 use ethermem_dfabric::switch_node::{Action, SwitchConfig, SwitchNode};
 use ethermem_placement::NodeId;
 use ethermem_units::{BitsPerSecond, Bytes, Ps};
@@ -133,15 +133,19 @@ fn receive(rack: &mut Rack, turn: u64) {
     spread.release(NodeId(0), 4096);
 }
 
-fn stream(sender: &mut Sender, receiver: &mut Receiver, turn: u64) -> u32 {
+fn stream(
+    (sender, trips): (&mut Sender, &mut RoundTrips),
+    receiver: &mut Receiver,
+    turn: u64,
+) -> u32 {
     let now = Ps(turn * 100);
     let _ = sender.push(ethermem_wire::dfabric::FabricAddress::default(), 100, false);
     if turn.is_multiple_of(100) {
         sender.lose_path(1);
         sender.restore_path(1);
     }
-    sender.on_timer(now);
-    while let Some(sent) = sender.poll_transmit(now) {
+    sender.on_timer(now, trips);
+    while let Some(sent) = sender.poll_transmit(now, trips) {
         let (destination, source) = (Identity(1), Identity(0));
         let segment = Segment {
             destination,
@@ -156,7 +160,7 @@ fn stream(sender: &mut Sender, receiver: &mut Receiver, turn: u64) -> u32 {
             continue;
         }
         receiver.on_segment(&segment, sent.data);
-        sender.on_ack(&receiver.acknowledge(&segment)).unwrap();
+        sender.on_ack(&receiver.acknowledge(&segment), now, trips).unwrap();
     }
     while sender.poll_acked().is_some() {}
     std::iter::from_fn(|| receiver.poll_delivery()).count() as u32
@@ -165,21 +169,17 @@ fn stream(sender: &mut Sender, receiver: &mut Receiver, turn: u64) -> u32 {
 #[test]
 fn nothing_allocates_on_the_data_path() {
     let mut rack = rack();
-    let config = SenderConfig {
-        window: 64,
-        subflows: 4,
-        subflow_bytes: 1000,
-        spread: Spread::Least,
-        timeout: Ps(1000),
-    };
+    let config =
+        SenderConfig { window: 64, subflows: 4, subflow_bytes: 1000, spread: Spread::Least };
     let mut sender = Sender::new(config, 0).unwrap();
+    let mut trips = RoundTrips::new(Ps(1000));
     let mut receiver = Receiver::new(64, 0).unwrap();
     let (mut arrived, mut delivered) = (0, 0);
     let mut run = |turns: std::ops::Range<u64>| {
         for turn in turns {
             arrived += send(&mut rack, turn);
             receive(&mut rack, turn);
-            delivered += stream(&mut sender, &mut receiver, turn);
+            delivered += stream((&mut sender, &mut trips), &mut receiver, turn);
         }
     };
     // A node's first reference to a Region makes its part of the table.

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use ethermem_dfabric::stream::{
-    Arrival, Receiver, Sender, SenderConfig, Spread, StreamConfigError, Transmit,
+    Arrival, Receiver, RoundTrips, Sender, SenderConfig, Spread, StreamConfigError, Transmit,
 };
 use ethermem_units::Ps;
 use ethermem_wire::dfabric::{Acknowledgement, FabricAddress, Identity, Segment};
@@ -35,6 +35,7 @@ struct World {
     faults: Faults,
     now: Ps,
     sender: Sender,
+    trips: RoundTrips,
     receiver: Receiver,
     /// By subflow: what its path carries, with the NIC that is down.
     paths: Vec<(bool, Vec<Segment>)>,
@@ -63,6 +64,7 @@ impl World {
             faults,
             now: Ps(0),
             sender: Sender::new(config, FIRST).unwrap(),
+            trips: RoundTrips::new(Ps(2_000)),
             receiver: Receiver::new(config.window, FIRST).unwrap(),
             paths: vec![(true, Vec::new()); usize::from(config.subflows)],
             acks: Vec::new(),
@@ -93,7 +95,7 @@ impl World {
     }
 
     fn transmit(&mut self) {
-        while let Some(transmit) = self.sender.poll_transmit(self.now) {
+        while let Some(transmit) = self.sender.poll_transmit(self.now, &self.trips) {
             let Transmit { number, subflow, data: at, length, is_last, .. } = transmit;
             let place = number.wrapping_sub(FIRST);
             assert_eq!((at, length), (data(place), self.lengths[place as usize]));
@@ -166,7 +168,7 @@ impl World {
             later: 1 << 63,
             ..window
         };
-        assert!(self.sender.on_ack(&wrong).is_err(), "{wrong:?}");
+        assert!(self.sender.on_ack(&wrong, self.now, &mut self.trips).is_err(), "{wrong:?}");
     }
 
     fn nic(&mut self) {
@@ -202,7 +204,7 @@ impl World {
         }
         for ack in std::mem::take(&mut self.acks) {
             if !self.happens(self.faults.loss) {
-                self.sender.on_ack(&ack).unwrap();
+                self.sender.on_ack(&ack, self.now, &mut self.trips).unwrap();
             }
         }
         while let Some((number, at)) = self.sender.poll_acked() {
@@ -211,8 +213,8 @@ impl World {
             self.acked += 1;
         }
         self.now += Ps(10);
-        if self.sender.next_wake().is_some_and(|wake| wake <= self.now) {
-            self.sender.on_timer(self.now);
+        if self.sender.next_wake(&self.trips).is_some_and(|wake| wake <= self.now) {
+            self.sender.on_timer(self.now, &mut self.trips);
         }
     }
 
@@ -246,7 +248,7 @@ impl World {
 }
 
 fn config(window: u32, subflows: u16, spread: Spread) -> SenderConfig {
-    SenderConfig { window, subflows, subflow_bytes: 64 << 10, spread, timeout: Ps(2_000) }
+    SenderConfig { window, subflows, subflow_bytes: 64 << 10, spread }
 }
 
 proptest! {

@@ -2,10 +2,12 @@
 
 mod ecmp;
 mod receiver;
+mod round_trips;
 mod sender;
 
 pub use ecmp::{FiveTuple, TOEPLITZ_KEY, pinned_path};
 pub use receiver::{Arrival, Delivery, Receiver};
+pub use round_trips::RoundTrips;
 pub use sender::{AckFault, Sender, SenderConfig, Spread, Transmit, WindowFull};
 
 use thiserror::Error;

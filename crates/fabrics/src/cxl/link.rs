@@ -96,6 +96,28 @@ impl Line {
         Sent { end, next: if self.taken == self.slots { end } else { self.last } }
     }
 
+    /// True if no flit is on the line: the next one leaves at once.
+    pub(super) fn is_free(&self, now: Ps) -> bool {
+        self.flits == 0 || self.last + self.flit_time <= now
+    }
+
+    /// What the line has sent since it was as `before` says, from the time `begin` on.
+    pub(super) fn since(&self, before: &Line, begin: Ps) -> LineRun {
+        LineRun {
+            last: self.last - begin,
+            taken: self.taken,
+            flits: self.flits - before.flits,
+            data_slots: self.data_slots - before.data_slots,
+        }
+    }
+
+    /// The line has sent what another one did.
+    pub(super) fn add(&mut self, run: &LineRun, begin: Ps) {
+        (self.last, self.taken) = (begin + run.last, run.taken);
+        self.flits += run.flits;
+        self.data_slots += run.data_slots;
+    }
+
     /// Share of the time until `ended` in which flits were sent.
     pub(super) fn share(&self, ended: Ps) -> f64 {
         if ended == Ps::ZERO {
@@ -109,6 +131,16 @@ impl Line {
     pub(super) fn bytes_sent(&self) -> f64 {
         self.flits as f64 * self.flit_bytes
     }
+}
+
+/// What a free line sent from some time on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct LineRun {
+    /// The start of the last flit after that time, and the number of its slots in use.
+    last: Ps,
+    taken: u64,
+    flits: u64,
+    data_slots: u64,
 }
 
 /// A sender's credits for the buffer at the other end, or for a class's part of it. A credit is the
@@ -153,6 +185,11 @@ impl Credits {
     /// The arrival time of the next credit.
     pub(super) fn next(&self) -> Option<Ps> {
         self.returning.front().copied()
+    }
+
+    /// True if all credits have arrived at `now`.
+    pub(super) fn are_back(&self, now: Ps) -> bool {
+        self.all_back() && self.returning.back().is_none_or(|&at| at <= now)
     }
 
     /// Number of credits.

@@ -10,6 +10,7 @@
 mod config;
 mod link;
 mod port;
+mod quiet;
 mod transaction;
 
 use ethermem_engine::FabricConfig;
@@ -25,6 +26,7 @@ pub use port::{Place, Queues, Sharing};
 use transaction::{Entry, Flow, LINE_BYTES, LINE_SLOTS};
 
 pub use config::CxlConfig;
+pub(crate) use quiet::PairRun;
 
 /// The events of the fabric.
 #[derive(Clone, Copy)]
@@ -69,6 +71,8 @@ pub struct Cxl {
     egress: Vec<Egress>,
     flows: Vec<Option<Flow>>,
     period: u64,
+    /// Number of messages taken.
+    flows_taken: u64,
     lines_asked: u64,
     lines_delivered: u64,
 }
@@ -154,6 +158,7 @@ impl Cxl {
             egress: (0..nodes).map(egress).collect(),
             flows: Vec::new(),
             period: Cxl::period_bytes(&own, link, propagation),
+            flows_taken: 0,
             lines_asked: 0,
             lines_delivered: 0,
         }
@@ -165,7 +170,8 @@ impl Cxl {
         if at >= self.flows.len() {
             self.flows.resize_with(at + 1, || None);
         }
-        let flow = Flow::of(message, self.order);
+        self.flows_taken += 1;
+        let flow = Flow::of(message, self.order, self.flows_taken);
         self.lines_asked += u64::from(flow.missing);
         let turn = flow.turn(handle, false);
         self.flows[at] = Some(flow);

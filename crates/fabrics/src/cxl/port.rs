@@ -2,7 +2,6 @@
 
 use std::collections::VecDeque;
 
-use ethermem_engine::engine::Handle;
 use ethermem_units::Ps;
 use ethermem_workload::NodeIndex;
 
@@ -128,6 +127,20 @@ impl Channel {
     pub(super) fn is_empty(&self) -> bool {
         self.kept == 0
     }
+
+    /// True if nothing waits or passes, and no credit is out.
+    fn is_quiet(&self, now: Ps) -> bool {
+        self.turns.is_empty()
+            && self.is_empty()
+            && self.credits.are_back(now)
+            && self.queues.iter().all(|queue| !queue.forwarding)
+    }
+
+    /// Where the first entry of a queue goes.
+    pub(super) fn head_to(&self, at: NodeIndex) -> Option<NodeIndex> {
+        let queue = self.queues.get(usize::from(at))?;
+        queue.entries.front().map(|(_, entry)| entry.to)
+    }
 }
 
 /// A node's transmitter, and the switch's buffer at its end.
@@ -152,6 +165,12 @@ impl Ingress {
         };
         let channels = config.sharing.channels().into_iter().map(channel).collect();
         Ingress { channels, line, turns: 0, busy: false, look: None }
+    }
+
+    /// True if nothing of any message is at the port or on its line.
+    pub(super) fn is_quiet(&self, now: Ps) -> bool {
+        let is_free = !self.busy && self.look.is_none() && self.line.is_free(now);
+        is_free && self.channels.iter().all(|channel| channel.is_quiet(now))
     }
 
     /// Adds a turn behind the waiting ones.
@@ -193,12 +212,12 @@ impl Ingress {
 #[derive(Clone, Copy)]
 pub(super) struct Waiting {
     place: Place,
-    message: (Piece, Handle),
+    message: (Piece, u64),
 }
 
 impl Waiting {
     pub(super) fn of(place: Place, entry: &Entry) -> Waiting {
-        Waiting { place, message: (entry.piece, entry.handle) }
+        Waiting { place, message: (entry.piece, entry.serial) }
     }
 }
 
@@ -207,7 +226,7 @@ pub(super) struct Egress {
     /// Queues whose first entry goes here, in turn.
     pub(super) waiting: VecDeque<Waiting>,
     /// The short and the long message of which an entry left last.
-    current: [Option<(Piece, Handle)>; 2],
+    current: [Option<(Piece, u64)>; 2],
     pub(super) line: Line,
     /// The credits for the node's buffer, by channel.
     pub(super) credits: Vec<Credits>,
@@ -223,18 +242,23 @@ impl Egress {
         Egress { waiting, current: [None; 2], line, credits, busy: false, look: None }
     }
 
+    /// True if nothing of any message waits, or is on the line or at its end.
+    pub(super) fn is_quiet(&self, now: Ps) -> bool {
+        let is_free = !self.busy && self.look.is_none() && self.line.is_free(now);
+        is_free && self.waiting.is_empty() && self.credits.iter().all(|of| of.are_back(now))
+    }
+
     /// Takes the first waiting entry that has a credit, and the credit. While more of a message in
     /// one piece waits, others of its kind do not go before it, unless it has no credit.
     pub(super) fn take(&mut self, now: Ps) -> Option<Place> {
-        let waits = |message: &(Piece, Handle)| {
-            self.waiting.iter().any(|waiting| waiting.message == *message)
-        };
+        let waits =
+            |message: &(Piece, u64)| self.waiting.iter().any(|waiting| waiting.message == *message);
         let go_on = self.current.map(|message| message.filter(waits));
         let credits = &mut self.credits;
         let mut has = |waiting: &Waiting| credits[usize::from(waiting.place.channel)].take(now);
         let is_behind = |waiting: &Waiting| {
-            let (piece, handle) = waiting.message;
-            go_on.iter().flatten().any(|first| first.0 == piece && first.1 != handle)
+            let (piece, serial) = waiting.message;
+            go_on.iter().flatten().any(|first| first.0 == piece && first.1 != serial)
         };
         let mut first = |behind: bool| {
             self.waiting.iter().position(|waiting| is_behind(waiting) == behind && has(waiting))

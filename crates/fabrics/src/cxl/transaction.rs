@@ -22,6 +22,8 @@ const ATOMIC_SLOTS: u64 = 2;
 
 /// The rest of a message.
 pub(super) struct Flow {
+    /// Its number among all flows of the network: handles are used again.
+    serial: u64,
     pub(super) compute: NodeIndex,
     pub(super) memory: NodeIndex,
     kind: Kind,
@@ -73,6 +75,8 @@ pub(super) struct Turn {
 #[derive(Clone, Copy)]
 pub(super) struct Entry {
     pub(super) handle: Handle,
+    /// The number of its flow.
+    pub(super) serial: u64,
     pub(super) to: NodeIndex,
     pub(super) slots: u8,
     pub(super) data_slots: u8,
@@ -86,10 +90,11 @@ fn lines(bytes: Bytes) -> u64 {
 }
 
 impl Flow {
-    pub(super) fn of(message: &Message, order: Order) -> Flow {
+    pub(super) fn of(message: &Message, order: Order, serial: u64) -> Flow {
         let lines = lines(message.bytes) as u32;
         let write = message.kind == Kind::Write;
         Flow {
+            serial,
             compute: message.compute,
             memory: message.memory,
             kind: message.kind,
@@ -126,6 +131,7 @@ impl Flow {
         };
         let entry = Entry {
             handle,
+            serial: self.serial,
             to: self.memory,
             slots: slots as u8,
             data_slots: 0,
@@ -143,6 +149,7 @@ impl Flow {
         let slots = LINE_SLOTS + if masked { BYTE_ENABLE_SLOTS } else { 0 };
         let entry = Entry {
             handle,
+            serial: self.serial,
             to: if write { self.memory } else { self.compute },
             slots: slots as u8,
             data_slots: LINE_DATA_SLOTS as u8,

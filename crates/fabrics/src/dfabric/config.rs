@@ -68,7 +68,7 @@ pub struct DfabricConfig {
     pub subflow_bytes: u64,
     /// Which subflow gets the next segment.
     pub spread: Spread,
-    /// Time after which a segment is sent again.
+    /// Least time after which a segment is sent again.
     pub timeout: Ps,
     /// When a segment's charge to its small queue ends; `None`: there is no small queue.
     pub small_queue: Option<ChargeEnd>,
@@ -305,7 +305,6 @@ impl DfabricConfig {
             subflows: self.subflows,
             subflow_bytes: self.subflow_bytes,
             spread: self.spread,
-            timeout: self.timeout,
         }
     }
 

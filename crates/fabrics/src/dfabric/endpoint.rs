@@ -5,7 +5,9 @@ use ethermem_dfabric::cache::{Fetch, Lookup};
 use ethermem_dfabric::loads::LoadWindow;
 use ethermem_dfabric::pool::SkbRef;
 use ethermem_dfabric::small_queue::{ChargeEnd, SmallQueue};
-use ethermem_dfabric::stream::{self, Arrival, FiveTuple, Receiver, Transmit, pinned_path};
+use ethermem_dfabric::stream::{
+    self, Arrival, FiveTuple, Receiver, RoundTrips, Transmit, pinned_path,
+};
 use ethermem_engine::engine::{Handle, Sim};
 use ethermem_engine::topology::{FRAME_OVERHEAD_BYTES, Frame};
 use ethermem_units::{Bytes, Ps};
@@ -16,7 +18,8 @@ use ethermem_wire::dfabric::{
 use ethermem_workload::{Kind, NodeIndex};
 
 use super::config::HEAD_BYTES;
-use super::rack::{Ask, RackId, Then, Transfer, What, identity, node_of};
+use super::copy::{Ask, Then};
+use super::rack::{RackId, Transfer, What, identity, node_of};
 use super::{Dfabric, Event};
 
 /// The longest header.
@@ -145,17 +148,25 @@ impl Dfabric {
 
     /// Sends what a stream may send, and keeps it.
     fn pump(&mut self, sim: &mut Sim<Event>, number: u32, mut stream: Stream) {
+        let trips = *self.trips(&stream);
         self.fill(number, &mut stream);
         while stream.small.may_send() {
-            let Some(transmit) = stream.sender.poll_transmit(sim.now()) else { break };
+            let Some(transmit) = stream.sender.poll_transmit(sim.now(), &trips) else { break };
             self.transmit_segment(sim, number, &mut stream, transmit);
             self.fill(number, &mut stream);
         }
-        if let Some(wake) = stream.sender.next_wake().filter(|wake| *wake < stream.wake) {
+        if let Some(wake) = stream.sender.next_wake(&trips).filter(|wake| *wake < stream.wake) {
             stream.wake = wake;
             sim.at(wake, Event::Timer(number));
         }
         self.streams.insert(number, stream);
+    }
+
+    /// What is known of the round trips between the two nodes of a stream.
+    fn trips(&mut self, stream: &Stream) -> &mut RoundTrips {
+        let least = self.rules.timeout;
+        let pair = (stream.from, stream.to);
+        self.round_trips.entry(pair).or_insert_with(|| RoundTrips::new(least))
     }
 
     /// Pushes segments, as far as the window and the memory have room.
@@ -249,7 +260,7 @@ impl Dfabric {
         self.packets[id].descriptor.cookie = id.into();
         // The data is stored to the node's own memory.
         let of = &mut self.racks[usize::from(rack)];
-        let stored = of.store(sim.now(), descriptor.reference, descriptor.length.into());
+        let stored = of.store(sim, descriptor.reference, descriptor.length.into());
         sim.at(stored + self.times.local + self.times.stack, Event::Post(rack, id));
     }
 
@@ -339,7 +350,7 @@ impl Dfabric {
                 let lines = LoadWindow::lines(address.number(), length.into());
                 let (kind, then) = (Kind::Read, Then::Up(packet));
                 let (bytes, missing) = (length.into(), lines as u32);
-                of.ask(sim, node, Ask { kind, memory, bytes, missing, then });
+                of.copy(sim, node, Ask { kind, memory, bytes, missing, then }, None);
             }
             Lookup::Hit(_) | Lookup::Pending(_) => panic!("a Buffer is flushed when it is freed"),
         }
@@ -456,7 +467,8 @@ impl Dfabric {
 
     pub(super) fn on_ack(&mut self, sim: &mut Sim<Event>, ack: &Acknowledgement) {
         let Some(mut stream) = self.streams.remove(&ack.stream) else { return };
-        stream.sender.on_ack(ack).expect("what came was sent");
+        let taken = stream.sender.on_ack(ack, sim.now(), self.trips(&stream));
+        taken.expect("what came was sent");
         let (rack, node) = self.member(stream.from);
         while let Some((_, data)) = stream.sender.poll_acked() {
             stream.kept -= 1;
@@ -484,9 +496,10 @@ impl Dfabric {
         let Some(mut stream) = self.streams.remove(&number) else { return };
         stream.wake = Ps::MAX;
         let now = sim.now();
-        if stream.sender.next_wake().is_some_and(|wake| wake <= now) {
+        let trips = self.trips(&stream);
+        if stream.sender.next_wake(trips).is_some_and(|wake| wake <= now) {
+            stream.sender.on_timer(now, trips);
             self.counts.timeouts += 1;
-            stream.sender.on_timer(now);
         }
         self.pump(sim, number, stream);
     }

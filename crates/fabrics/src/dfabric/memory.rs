@@ -28,6 +28,16 @@ impl Memory {
         self.write
     }
 
+    /// The end of the last write in the memory's bandwidth.
+    pub(super) fn last_write(&self) -> Ps {
+        self.write
+    }
+
+    /// Writes were made that end at this time.
+    pub(super) fn set_last_write(&mut self, end: Ps) {
+        self.write = end;
+    }
+
     /// The time at which a read begins: whole reads follow each other at the memory's rate.
     pub(super) fn read(&mut self, at: Ps, bytes: u64) -> Ps {
         let start = at.max(self.read);

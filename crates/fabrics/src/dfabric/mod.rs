@@ -6,6 +6,7 @@
 //! stream of segments, each a Buffer whose reference goes through the queues.
 
 mod config;
+mod copy;
 mod endpoint;
 mod memory;
 mod nic;
@@ -17,6 +18,7 @@ mod tests;
 
 use std::collections::BTreeMap;
 
+use ethermem_dfabric::stream::RoundTrips;
 use ethermem_engine::engine::{Fabric, Handle, Sim, Violation};
 use ethermem_engine::metrics::{FabricStats, PacketCounts};
 use ethermem_engine::topology::{
@@ -32,8 +34,9 @@ use rand_xoshiro::rand_core::SeedableRng;
 pub use config::DfabricConfig;
 use config::Times;
 pub(crate) use config::check_racks;
+use copy::{Ask, Shapes, Then};
 use endpoint::{Carries, Packet, Stream};
-use rack::{Ask, LINE_BYTES, Rack, RackId, Then, What};
+use rack::{Rack, RackId, What};
 use slab::Slab;
 
 use crate::cxl::{self, Cxl};
@@ -47,6 +50,8 @@ pub enum Event {
     Start(u16, u32),
     /// A transfer has ended.
     Done(u16, u32),
+    /// A train of a node's lines has ended, or its ports are quiet.
+    Train(u16, u16, u32),
     /// A node's stack has a packet for a TxQ.
     Post(u16, u32),
     /// The switch node has loaded the tail of a TxQ.
@@ -78,6 +83,7 @@ pub struct Dfabric {
     link: BitsPerSecond,
     request_bytes: u64,
     racks: Vec<Rack>,
+    shapes: Shapes,
     rack_of: Vec<RackId>,
     /// By rack: its first NIC among all.
     first_nic: Vec<usize>,
@@ -92,6 +98,8 @@ pub struct Dfabric {
     messages: Vec<Option<Message>>,
     streams: BTreeMap<u32, Stream>,
     streams_opened: u32,
+    /// By the two nodes of streams.
+    round_trips: BTreeMap<(NodeIndex, NodeIndex), RoundTrips>,
     packets: Slab<Packet>,
     /// Acknowledgements on their way, where they take no room.
     acks: Slab<Acknowledgement>,
@@ -178,8 +186,10 @@ impl Fabric for Dfabric {
             messages: Vec::new(),
             streams: BTreeMap::new(),
             streams_opened: 0,
+            round_trips: BTreeMap::new(),
             packets: Slab::new(),
             acks: Slab::new(),
+            shapes: Shapes::new(config, &rules),
             counts: PacketCounts::default(),
             racks,
             rules,
@@ -196,10 +206,9 @@ impl Fabric for Dfabric {
         let (rack, node) = self.member(compute);
         let (of_memory, there) = self.member(memory);
         if rack == of_memory {
-            let lines = bytes.0.div_ceil(LINE_BYTES).max(1) as u32;
-            let (memory, then) = (there.0, Then::Finish(handle));
-            let ask = Ask { kind, memory, bytes: bytes.0.max(1), missing: lines, then };
-            return self.racks[usize::from(rack)].ask(sim, node.0, ask);
+            let ask = Ask::of(message, there.0, handle);
+            let shape = self.shapes.of(&ask);
+            return self.racks[usize::from(rack)].copy(sim, node.0, ask, shape);
         }
         let (carries, bytes) = match kind {
             Kind::Write => (Carries::Write, self.request_bytes + bytes.0),
@@ -213,6 +222,9 @@ impl Fabric for Dfabric {
             Event::Flit(rack, event) => self.racks[usize::from(rack)].flit(sim, event),
             Event::Start(rack, id) => self.racks[usize::from(rack)].start(sim, id),
             Event::Done(rack, id) => self.done(sim, rack, id),
+            Event::Train(rack, from, number) => {
+                self.racks[usize::from(rack)].train(sim, from, number);
+            }
             Event::Post(rack, packet) => self.post(sim, rack, packet),
             Event::Tail(rack, queue) => self.tail(sim, rack, queue),
             Event::Doorbell(rack, nic) => self.doorbell(sim, rack, nic),

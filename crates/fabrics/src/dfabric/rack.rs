@@ -16,13 +16,14 @@ use ethermem_engine::engine::{Handle, Sim};
 use ethermem_placement::NodeId;
 use ethermem_units::{Bytes, Ps};
 use ethermem_wire::dfabric::{Descriptor, DescriptorWords, FabricAddress, Identity, SECTION_BYTES};
-use ethermem_workload::{Kind, Message, NodeIndex};
+use ethermem_workload::{Kind, NodeIndex};
 
 use super::config::{DfabricConfig, Rate};
+use super::copy::{Ask, Trains};
 use super::memory::Memory;
 use super::slab::Slab;
 use super::{Event, parts};
-use crate::cxl::{self, Cxl, Order, World};
+use crate::cxl::{Cxl, Order};
 
 /// References to Buffers of a rack at once, beside those that wait in the NICs' RX queues.
 pub(super) const HOLDS_MAX: u32 = 1 << 17;
@@ -31,10 +32,6 @@ pub(super) const HOLDS_MAX: u32 = 1 << 17;
 const OWN_MAX: u32 = HOLDS_MAX / 4;
 /// Sections of a memory: 2 GiB.
 pub(super) const SECTIONS: u32 = 1_024;
-/// Lines that share a request's flit.
-const LINES_EACH: u32 = 4;
-/// Bytes of a line.
-pub(super) const LINE_BYTES: u64 = 64;
 
 /// A number of a rack.
 pub(super) type RackId = u16;
@@ -66,27 +63,6 @@ pub(super) struct Transfer {
     pub(super) message: Option<Handle>,
     /// Of a read: when its memory begins with it, and the lines that were asked for.
     pub(super) read: Option<(Ps, u64)>,
-}
-
-/// What a node does once a copy has ended.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Then {
-    /// A message within the rack ends.
-    Finish(Handle),
-    /// A packet is read by its node's stack.
-    Up(u32),
-}
-
-/// A copy by loads, or by stores, of a node.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Ask {
-    pub(super) kind: Kind,
-    pub(super) memory: u16,
-    /// Bytes whose loads have not begun.
-    pub(super) bytes: u64,
-    /// Lines that are not there.
-    pub(super) missing: u32,
-    pub(super) then: Then,
 }
 
 /// A TxQ or an RxQ, with both of its ends.
@@ -169,54 +145,6 @@ pub(super) struct Nic {
     pub(super) stalled: bool,
 }
 
-/// What the flits of a rack need of it.
-struct InRack<'a> {
-    sim: &'a mut Sim<Event>,
-    rack: RackId,
-    transfers: &'a mut Slab<Transfer>,
-    memories: &'a mut [Memory],
-}
-
-impl World for InRack<'_> {
-    fn now(&self) -> Ps {
-        self.sim.now()
-    }
-
-    fn at(&mut self, at: Ps, event: cxl::Event) {
-        self.sim.at(at, Event::Flit(self.rack, event));
-    }
-
-    fn finish(&mut self, id: u32, at: Ps) {
-        let Transfer { kind, memory, bytes, .. } = self.transfers[id];
-        let end = match kind {
-            Kind::Write => self.memories[usize::from(memory)].written(at, bytes),
-            Kind::Read | Kind::ReadModifyWrite => at,
-        };
-        self.sim.at(end, Event::Done(self.rack, id));
-    }
-
-    fn at_memory(&mut self, id: u32, at: Ps) {
-        if let Some(message) = self.transfers[id].message {
-            self.sim.at_memory(message, at);
-        }
-    }
-
-    fn leaves(&mut self, id: u32, at: Ps) {
-        if let Some(message) = self.transfers[id].message {
-            self.sim.leaves(message, at);
-        }
-    }
-
-    fn memory_has(&mut self, id: u32, lines: u8, at: Ps, access: Ps) -> Ps {
-        let Transfer { memory, bytes, read, .. } = &mut self.transfers[id];
-        let memory = &mut self.memories[usize::from(*memory)];
-        let (begin, asked) = read.get_or_insert_with(|| (memory.read(at, *bytes), 0));
-        *asked += u64::from(lines);
-        let took = memory.rate.time((*asked * LINE_BYTES).min(*bytes));
-        at.max(*begin + took) + memory.access.unwrap_or(access)
-    }
-}
-
 /// A rack.
 pub(super) struct Rack {
     pub(super) id: RackId,
@@ -227,7 +155,7 @@ pub(super) struct Rack {
     pub(super) fabric: Cxl,
     pub(super) transfers: Slab<Transfer>,
     pub(super) asks: Slab<Ask>,
-    memories: Vec<Memory>,
+    pub(super) memories: Vec<Memory>,
     pub(super) pool: MemoryPool,
     pub(super) switch: SwitchNode,
     spread: ReceiveSpread,
@@ -245,7 +173,8 @@ pub(super) struct Rack {
     posted: u64,
     /// Buffers of the nodes' own that are held.
     own: u32,
-    port: Ps,
+    pub(super) port: Ps,
+    pub(super) trains: Trains,
 }
 
 /// The name of a node among all racks.
@@ -310,6 +239,7 @@ impl Rack {
             posted: 0,
             own: 0,
             port: rules.fabric(config).port,
+            trains: Trains::new(nodes),
         };
         rack.grant_receive(rules);
         (0..nics).for_each(|nic| rack.refill(nic));
@@ -420,10 +350,11 @@ impl Rack {
     }
 
     /// The time at which a node's processor has stored these bytes from now on.
-    pub(super) fn store(&mut self, now: Ps, buffer: FabricAddress, bytes: u64) -> Ps {
+    pub(super) fn store(&mut self, sim: &mut Sim<Event>, buffer: FabricAddress, bytes: u64) -> Ps {
         let memory = self.memory_of(buffer);
+        self.unfold_to(sim, memory);
         let memory = &mut self.memories[usize::from(memory)];
-        memory.store(now, bytes)
+        memory.store(sim.now(), bytes)
     }
 
     /// The memory in which an address is.
@@ -441,82 +372,6 @@ impl Rack {
         self.nodes + self.devices + nic
     }
 
-    /// Begins a transfer, which first passes its own port.
-    pub(super) fn transfer(&mut self, sim: &mut Sim<Event>, transfer: Transfer) {
-        let id = self.transfers.insert(transfer);
-        sim.at(sim.now() + self.port, Event::Start(self.id, id));
-    }
-
-    /// A transfer has passed its port.
-    pub(super) fn start(&mut self, sim: &mut Sim<Event>, id: u32) {
-        let Transfer { kind, port, memory, bytes, .. } = self.transfers[id];
-        let message = Message {
-            index: 0,
-            arrival: sim.now(),
-            kind,
-            compute: port,
-            memory,
-            bytes: Bytes(bytes),
-        };
-        let Rack { id: rack, fabric, transfers, memories, .. } = self;
-        fabric.take(&mut InRack { sim, rack: *rack, transfers, memories }, id, &message);
-    }
-
-    /// An event of the memory fabric.
-    pub(super) fn flit(&mut self, sim: &mut Sim<Event>, event: cxl::Event) {
-        let Rack { id: rack, fabric, transfers, memories, .. } = self;
-        fabric.on_event(&mut InRack { sim, rack: *rack, transfers, memories }, event);
-    }
-
-    /// A node copies: its loads and stores are bounded in number.
-    pub(super) fn ask(&mut self, sim: &mut Sim<Event>, node: u16, ask: Ask) {
-        let lines = ask.missing.into();
-        let id = self.asks.insert(ask);
-        let member = &mut self.members[usize::from(node)];
-        member.asks.push_back(id);
-        let go = member.loads.ask(lines);
-        self.load(sim, node, go);
-    }
-
-    fn load(&mut self, sim: &mut Sim<Event>, node: u16, mut go: u32) {
-        while go > 0 {
-            let member = &mut self.members[usize::from(node)];
-            let id = *member.asks.front().expect("a line waits in a copy");
-            let ask = &mut self.asks[id];
-            let lines = go.min(LINES_EACH).min(ask.bytes.div_ceil(LINE_BYTES) as u32);
-            let bytes = ask.bytes.min(u64::from(lines) * LINE_BYTES);
-            ask.bytes -= bytes;
-            go -= lines;
-            if ask.bytes == 0 {
-                member.asks.pop_front();
-            }
-            let message = match ask.then {
-                Then::Finish(message) => Some(message),
-                Then::Up(_) => None,
-            };
-            let what = What::Lines { ask: id, lines };
-            let (kind, memory) = (ask.kind, ask.memory);
-            let read = None;
-            let transfer = Transfer { kind, port: node, memory, bytes, what, message, read };
-            self.transfer(sim, transfer);
-        }
-    }
-
-    /// Lines of a copy have come. Returns what follows if they were the last ones.
-    pub(super) fn loaded(
-        &mut self,
-        sim: &mut Sim<Event>,
-        node: u16,
-        (id, lines): (u32, u32),
-    ) -> Option<Then> {
-        let window = &mut self.members[usize::from(node)].loads;
-        let go = (0..lines).map(|_| window.end()).sum();
-        self.load(sim, node, go);
-        let ask = &mut self.asks[id];
-        ask.missing -= lines;
-        (ask.missing == 0).then(|| self.asks.remove(id).then)
-    }
-
     /// The invariants of a rack in which nothing is under way.
     pub(super) fn check_idle(&self, ended: Ps) -> Result<(), String> {
         ethermem_engine::engine::Fabric::close(&self.fabric, ended).map_err(|broken| broken.0)?;
@@ -524,9 +379,11 @@ impl Rack {
         let rings = rings.chain(self.rx.iter().map(|queue| &queue.ring));
         let queued = rings.filter(|ring| !ring.is_empty()).count();
         let outbox = self.tx.iter().filter(|queue| !queue.outbox.is_empty()).count();
-        let under_way = [self.transfers.len(), self.asks.len(), queued, outbox];
-        if under_way != [0; 4] {
-            return Err(format!("{under_way:?} transfers, copies, rings, outboxes are left"));
+        let (copies, trains) = (self.asks.len(), self.trains.len());
+        let under_way = [self.transfers.len(), copies, trains, queued, outbox];
+        if under_way != [0; 5] {
+            let what = "transfers, copies, trains, rings, outboxes are left";
+            return Err(format!("{under_way:?} {what}"));
         }
         let waits = |nic: &Nic| !nic.has.is_empty() || !nic.landing.is_empty() || nic.stalled;
         if let Some(nic) = self.nics.iter().position(waits) {

@@ -9,6 +9,7 @@ use ethermem_engine::engine::{Alone, Engine, Fabric, Loss, Observer, RunEnd};
 use ethermem_engine::metrics::PacketCounts;
 use ethermem_engine::topology::{LinkTiming, MAC, STANDARD_PCS};
 use ethermem_workload::Message;
+use rand_xoshiro::rand_core::Rng;
 
 use super::*;
 use crate::budget::TCP_STACK;
@@ -206,6 +207,97 @@ fn what_the_core_drops_is_sent_again() {
         fabric("nodes = 8\n[fabric.dfabric]\nport_bytes = 12500\nextra_nics = 0\ntimeout_us = 50");
     let (_, counts, _) = run(&config, messages(800, 8, Ps(10_000), true));
     assert!(counts.dropped > 50 && counts.retransmitted > 50, "{counts:?}");
+}
+
+/// With two loads at once a window takes longer than the least timeout, and nothing is lost. The
+/// timeout follows the path, so that no segment is sent twice.
+#[test]
+fn what_is_slow_and_not_lost_is_not_sent_again() {
+    let config = fabric(
+        "nodes = 4\nlink_gbps = 10\n[fabric.dfabric]\ntheta = 1\nlocal_ns = 65\n\
+         device_ns = 400\ncore_ns = 3250\ncache_bytes = 0\nloads_max = 2",
+    );
+    let (arrival, bytes) = (Ps::ZERO, Bytes(4_000_000));
+    let message = Message { index: 0, arrival, kind: Kind::Write, compute: 0, memory: 2, bytes };
+    let (_, counts, took) = run(&config, vec![message]);
+    assert_eq!((counts.dropped, counts.retransmitted), (0, 0), "{counts:?}");
+    // 64 segments take longer than the 2 ms of a link of 10 Gb/s.
+    assert!(took > Ps::from_ns(2_000_000) * (4_000_000 / 4_032 / 64), "{took}");
+}
+
+/// By message: when it ended.
+#[derive(Default)]
+struct Times(BTreeMap<u64, Ps>);
+
+impl Observer for Times {
+    fn outcome(&mut self, message: &Message, outcome: Result<Ps, Loss>) {
+        self.0.insert(message.index, outcome.expect("nothing is lost"));
+    }
+}
+
+/// Runs messages with copies as trains, or with single flits alone.
+fn times(config: &FabricConfig, messages: Vec<Message>, trains: bool) -> (Times, RunEnd) {
+    let mut built = Dfabric::build(config, 7);
+    built.shapes.are_used = trains;
+    let (mut times, never) = (Times::default(), AtomicBool::new(false));
+    let end = Engine::new(built).run(&mut Given::new(messages), &mut times, &never, &|_| ());
+    (times, end.expect("no invariant is broken"))
+}
+
+/// Messages at random times between random nodes, of three sizes, so that shapes are known.
+fn random_messages(seed: u64, nodes: u16, gap: Ps) -> Vec<Message> {
+    let mut draws = SplitMix64::seed_from_u64(seed);
+    let mut below = |most: u64| draws.next_u64() % most;
+    let sizes = [1_024 + below(2_000), 1_024 + below(9_000), 1 + below(30_000)];
+    let mut arrival = Ps::ZERO;
+    let message = |index| {
+        arrival += Ps(below(2 * gap.0));
+        let compute = below(nodes.into()) as u16;
+        let memory = (compute + 1 + below(u64::from(nodes) - 1) as u16) % nodes;
+        let kind = if below(5) == 0 { Kind::Read } else { Kind::Write };
+        let bytes = Bytes(sizes[below(3) as usize]);
+        Message { index, arrival, kind, compute, memory, bytes }
+    };
+    (0..300).map(message).collect()
+}
+
+/// Trains and single flits give every message the same end, and the links the same statistics,
+/// whatever the load is.
+#[test]
+fn trains_end_when_single_flits_do() {
+    let (mut with, mut without) = (0, 0);
+    for seed in 1..=60 {
+        for gap_ns in [150, 1_000, 6_000] {
+            let (racks, theta) = (1 + seed % 2, [1, 4, 4][seed as usize % 3]);
+            let nodes = 4 * racks as u16;
+            let keys = format!("racks = {racks}\ntheta = {theta}\nport_bytes = 1000000000");
+            let config = fabric(&format!("nodes = {nodes}\n[fabric.dfabric]\n{keys}"));
+            let messages = random_messages(seed, nodes, Ps::from_ns(gap_ns));
+            let (trains, end) = times(&config, messages.clone(), true);
+            let (flits, single) = times(&config, messages, false);
+            let case = format!("seed {seed}, a message each {gap_ns} ns, {keys}");
+            assert_eq!(trains.0, flits.0, "{case}");
+            assert_eq!(end.stats.utilisation, single.stats.utilisation, "{case}");
+            assert_eq!(end.stats.control_overhead, single.stats.control_overhead, "{case}");
+            (with, without) = (with + end.events, without + single.events);
+        }
+    }
+    assert!(with < without, "{with} events with trains, {without} without");
+    println!("{with} events with trains, {without} without");
+}
+
+/// A ring in one rack: each node sends when the one before it has sent to it.
+#[test]
+fn a_copy_alone_is_two_events() {
+    let config = fabric("nodes = 4\n[fabric.dfabric]\nracks = 1");
+    let message = |index: u64| {
+        let (compute, memory) = ((index % 4) as u16, ((index + 1) % 4) as u16);
+        let (arrival, bytes) = (Ps::from_ns(20_000 * index), Bytes(97_657));
+        Message { index, arrival, kind: Kind::Write, compute, memory, bytes }
+    };
+    let events = |count, trains| times(&config, (0..count).map(message).collect(), trains).1.events;
+    assert_eq!(events(12, true) - events(2, true), 10 * 2);
+    assert!(events(12, false) - events(2, false) > 10 * 3_000);
 }
 
 /// Two nodes write 64 kB each from rack to rack: their NICs are used together, so that one node

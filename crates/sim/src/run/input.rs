@@ -1,5 +1,7 @@
 //! The messages of a run: those of a source, or those of a program.
 
+use ethermem_units::Bytes;
+
 use crate::engine::{Engine, Fabric, Observer, RunEnd, RunError};
 use crate::metrics::ProgramStats;
 use crate::registry::FabricEntry;
@@ -14,8 +16,8 @@ use super::{RunOptions, messages};
 pub(super) enum Input<'f> {
     /// Messages whose arrivals are known.
     Source(Bounded<'f>),
-    /// Messages that wait for each other, and the name of their program.
-    Program(&'static str, Program),
+    /// Messages that wait for each other, the name of their program, and the most bytes of one.
+    Program(&'static str, Program, Bytes),
 }
 
 impl<'f> Input<'f> {
@@ -24,16 +26,16 @@ impl<'f> Input<'f> {
         fabric: &'f FabricEntry,
     ) -> Result<Input<'f>, SourceError> {
         let nodes = scenario.fabric.nodes;
+        let most = Bytes(fabric.message_bytes_max);
         match &scenario.workload {
             WorkloadConfig::Program(config) => {
                 let named = |error| SourceError(format!("program {}: {error}", config.name()));
                 let program = config.program(nodes, scenario.run.seed).map_err(named)?;
-                Ok(Input::Program(config.name(), program))
+                Ok(Input::Program(config.name(), program, most))
             }
             WorkloadConfig::ExecutionTrace(config) => {
                 let program = config.program(nodes)?;
-                fabric.check_bytes(program.message_bytes_max())?;
-                Ok(Input::Program(ExecutionTraceConfig::NAME, program))
+                Ok(Input::Program(ExecutionTraceConfig::NAME, program, most))
             }
             _ => Ok(Input::Source(Bounded { messages: messages(scenario)?, fabric })),
         }
@@ -42,7 +44,7 @@ impl<'f> Input<'f> {
     pub(super) fn messages_total(&self) -> Option<u64> {
         match self {
             Input::Source(source) => source.messages_total(),
-            Input::Program(_, program) => Some(program.messages()),
+            Input::Program(_, program, most) => Some(program.messages(*most)),
         }
     }
 
@@ -56,13 +58,13 @@ impl<'f> Input<'f> {
         scenario: &Scenario,
     ) -> Result<(RunEnd, Option<ProgramStats>), RunError> {
         let (interrupt, progress) = (options.interrupt, options.progress);
-        let (name, program) = match self {
+        let (name, program, most) = match self {
             Input::Source(source) => {
                 return Ok((engine.run(source, observer, interrupt, progress)?, None));
             }
-            Input::Program(name, program) => (*name, &*program),
+            Input::Program(name, program, most) => (*name, &*program, *most),
         };
-        let mut run = ProgramSource::new(program);
+        let mut run = ProgramSource::new(program, most);
         let end = engine.run_closed(&mut run, observer, interrupt, progress)?;
         if end.interrupted {
             return Ok((end, None));

@@ -52,10 +52,9 @@ fn run(kind: &str, keys: &str, program: &Program) -> Ps {
     last
 }
 
-/// Two racks of two nodes, as the prototype, with 10 Gb/s as C. With two loads at once an answer
-/// takes longer than the default timeout.
+/// Two racks of two nodes, as the prototype, with 10 Gb/s as C.
 const PROTOTYPE: &str = "nodes = 4\nlink_gbps = 10\n[fabric.dfabric]\ntheta = 1\nlocal_ns = 65\n\
-                         device_ns = 400\ncore_ns = 3250\ntimeout_us = 10000\n";
+                         device_ns = 400\ncore_ns = 3250\n";
 
 /// Gb/s of one stream of 4 MB from rack to rack: what iPerf reports.
 fn stream_gbps(keys: &str) -> f64 {

@@ -7,7 +7,7 @@ use ethermem_sim::run::{RunOptions, run};
 use ethermem_sim::scenario::Scenario;
 use ethermem_sim::workload::WorkloadConfig;
 use ethermem_sim::workload::program::{Program, StepId, Work};
-use ethermem_units::Ps;
+use ethermem_units::{Bytes, Ps};
 use proptest::prelude::*;
 
 use crate::support::{LINK_GBPS, run_scenario, scenario};
@@ -206,16 +206,42 @@ fn a_program_that_has_no_end_says_what_waits() {
     assert!(run_watched(&scenario, "ideal").is_ok());
 }
 
+/// A step that is longer than a fabric's messages is several messages, and ends with the last one.
 #[test]
-fn a_message_that_a_fabric_cannot_move_is_refused_before_the_run() {
-    let scenario = scenario(&text(8, "", "name = \"gather\"\nbytes = 4194241"));
-    let error = run_watched(&scenario, "edm").expect_err("too long");
-    let expected = "fabric edm moves at most 4194240 B in a message, and one has 4194241";
-    assert_eq!(error, expected);
-    // A part of the vector is as long as EDM's messages may be.
-    let ring = "name = \"ring-allreduce\"\nbytes = 33553920";
-    let scenario = crate::support::scenario(&text(8, "", ring));
-    assert!(registry::find("edm").expect("edm").check(&scenario).is_ok());
+fn a_step_longer_than_a_message_is_cut_on_every_fabric() {
+    let edm_max = 4_194_240;
+    for (name, bytes) in [("gather", edm_max), ("gather", edm_max + 1), ("all-to-all", 8_400_000)] {
+        let scenario = scenario(&text(2, "", &format!("name = \"{name}\"\nbytes = {bytes}")));
+        let graph = graph(&scenario);
+        for fabric in FABRIC_NAMES {
+            let result = run_watched(&scenario, fabric);
+            let result = result.unwrap_or_else(|error| panic!("{fabric}: {error}"));
+            let most = Bytes(registry::find(fabric).expect("of the registry").message_bytes_max);
+            let steps = if name == "gather" { 1 } else { 2 };
+            let parts = bytes.div_ceil(most.0);
+            assert!(*fabric != "edm" || most.0 == edm_max);
+            assert_eq!(result.messages_finished, steps * parts, "{fabric}: {name} of {bytes} B");
+            assert_eq!(result.messages_finished, graph.messages(most), "{fabric}");
+            assert_eq!(result.kinds.all.bytes, steps * bytes, "{fabric}");
+            assert!(result.ways.iter().all(|way| way.message.bytes <= most), "{fabric}");
+            let last = result.ways.iter().map(|way| way.finished).max().expect("messages");
+            let finished_ns = result.program.expect("a program").finished_ns;
+            assert_eq!(finished_ns, last.as_ns_f64(), "{fabric}");
+        }
+    }
+}
+
+/// A ring allreduce whose parts of the vector are longer than EDM's messages takes what links need,
+/// and little more: the next round waits for all messages of a part, and for nothing else.
+#[test]
+fn a_cut_ring_allreduce_is_limited_by_the_links() {
+    let ring = "name = \"ring-allreduce\"\nbytes = 40000000";
+    let scenario = scenario(&text(4, "", ring));
+    let result = run_watched(&scenario, "edm").expect("it is cut");
+    assert_eq!(result.messages_finished, 4 * 6 * 3, "parts of 10 MB are three messages");
+    let program = result.program.expect("a program");
+    let over = program.over_links.expect("links take time");
+    assert!((1.0..1.25).contains(&over), "{over}");
 }
 
 /// A protobuf field of a short text or message.
@@ -271,7 +297,7 @@ fn execution_traces_run_on_every_fabric() {
         scenario(&text(2, "[fabric.dfabric]\nracks = 1\n[fabric.tor_rack]\nracks = 1", &trace));
     let graph = graph(&scenario);
     // 4 us of computations, 130 B, and half of the vector there and back.
-    assert_eq!((graph.messages(), graph.bytes().0), (2 + 4, 90 + 40 + 200));
+    assert_eq!((graph.messages(Bytes(200)), graph.bytes().0), (2 + 4, 90 + 40 + 200));
     for fabric in FABRIC_NAMES {
         let result = check(&scenario, &graph, fabric);
         let stats = result.program.expect("a program");

@@ -197,17 +197,16 @@ impl Program {
         Bytes(self.message_bytes().sum())
     }
 
-    /// Bytes of the largest message; zero without messages.
+    /// Number of messages of at most so many bytes.
     #[must_use]
-    pub fn message_bytes_max(&self) -> Bytes {
-        Bytes(self.message_bytes().max().unwrap_or(0))
+    pub fn messages(&self, most: Bytes) -> u64 {
+        self.message_bytes().map(|bytes| parts_of(Bytes(bytes), most)).sum()
     }
+}
 
-    /// Number of messages.
-    #[must_use]
-    pub fn messages(&self) -> u64 {
-        self.message_bytes().count() as u64
-    }
+/// Number of messages of at most `most` bytes that a step of so many bytes is.
+pub(super) fn parts_of(bytes: Bytes, most: Bytes) -> u64 {
+    bytes.0.div_ceil(most.0)
 }
 
 /// Builds a program, step by step.

@@ -1,12 +1,12 @@
 //! A program as a source of messages in the time of a network.
 
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 use std::fmt;
 
-use ethermem_units::Ps;
+use ethermem_units::{Bytes, Ps};
 
-use super::graph::{Program, StepId, Work};
+use super::graph::{Program, StepId, Work, parts_of};
 use super::run::ProgramRun;
 use crate::message::{ClosedLoop, Message};
 
@@ -14,16 +14,23 @@ use crate::message::{ClosedLoop, Message};
 ///
 /// A step begins when the last step that it depends on has ended. Computations take their time,
 /// whatever else their node computes. The end of a message costs nothing to learn, at either node.
+///
+/// A network has a largest message. A longer step is cut into parts of that size, which leave
+/// together; the step ends with the last of them.
 pub struct ProgramSource<'p> {
     program: &'p Program,
     run: ProgramRun<'p>,
+    /// Most bytes of a message.
+    most: Bytes,
     /// By step: the latest end of a step that it depends on, so far.
     begins: Vec<Ps>,
-    /// Messages that may leave, by time and step.
-    ready: BinaryHeap<Reverse<(Ps, StepId)>>,
+    /// Messages that may leave, by time, step, and number among the parts of the step.
+    ready: BinaryHeap<Reverse<(Ps, StepId, u64)>>,
+    /// By step that was cut, and is under way: how many parts have not ended, and the latest end.
+    parts: BTreeMap<StepId, (u64, Ps)>,
     /// By message: its step.
     taken: Vec<StepId>,
-    lost: Vec<StepId>,
+    lost: BTreeSet<StepId>,
     finished: Ps,
 }
 
@@ -57,16 +64,22 @@ impl fmt::Display for Unfinished {
 }
 
 impl<'p> ProgramSource<'p> {
-    /// A run that begins at time zero.
+    /// A run that begins at time zero, on a network that moves at most so many bytes in a message.
+    ///
+    /// # Panics
+    /// If `most` is zero.
     #[must_use]
-    pub fn new(program: &'p Program) -> ProgramSource<'p> {
+    pub fn new(program: &'p Program, most: Bytes) -> ProgramSource<'p> {
+        assert!(most > Bytes(0), "a message has data");
         let mut source = ProgramSource {
             program,
             run: ProgramRun::new(program),
+            most,
             begins: vec![Ps::ZERO; program.steps().len()],
             ready: BinaryHeap::new(),
+            parts: BTreeMap::new(),
             taken: Vec::new(),
-            lost: Vec::new(),
+            lost: BTreeSet::new(),
             finished: Ps::ZERO,
         };
         source.begin_ready();
@@ -78,7 +91,13 @@ impl<'p> ProgramSource<'p> {
         while let Some((id, step)) = self.run.next_step() {
             let begin = self.begins[id.0 as usize];
             match step.work {
-                Work::Message { .. } => self.ready.push(Reverse((begin, id))),
+                Work::Message { bytes, .. } => {
+                    let parts = parts_of(bytes, self.most);
+                    if parts > 1 {
+                        self.parts.insert(id, (parts, Ps::ZERO));
+                    }
+                    self.ready.extend((0..parts).map(|part| Reverse((begin, id, part))));
+                }
                 Work::Compute { duration, .. } => self.end(id, begin + duration),
             }
         }
@@ -115,7 +134,7 @@ impl<'p> ProgramSource<'p> {
         let named = |step: StepId| (step, steps[step.0 as usize].work);
         let waiting = self.run.waiting();
         Some(Unfinished {
-            lost: self.lost.iter().min().map(|&step| named(step)),
+            lost: self.lost.first().map(|&step| named(step)),
             lost_count: self.lost.len(),
             in_flight: steps.len() - self.run.ended() - waiting.len() - self.lost.len(),
             waiting: waiting.len(),
@@ -127,11 +146,11 @@ impl<'p> ProgramSource<'p> {
 
 impl ClosedLoop for ProgramSource<'_> {
     fn next_arrival(&mut self) -> Option<Ps> {
-        self.ready.peek().map(|Reverse((at, _))| *at)
+        self.ready.peek().map(|Reverse((at, ..))| *at)
     }
 
     fn take(&mut self) -> Message {
-        let Reverse((arrival, id)) = self.ready.pop().expect("a message is known");
+        let Reverse((arrival, id, part)) = self.ready.pop().expect("a message is known");
         let Work::Message { kind, compute, memory, bytes } =
             self.program.steps()[id.0 as usize].work
         else {
@@ -139,29 +158,38 @@ impl ClosedLoop for ProgramSource<'_> {
         };
         let index = self.taken.len() as u64;
         self.taken.push(id);
+        let bytes = Bytes(self.most.0.min(bytes.0 - part * self.most.0));
         Message { index, arrival, kind, compute, memory, bytes }
     }
 
     fn ended(&mut self, index: u64, at: Option<Ps>) {
         let step = self.taken[index as usize];
-        match at {
-            Some(at) => self.end(step, at),
-            None => self.lost.push(step),
+        let Some(at) = at else {
+            self.lost.insert(step);
+            return;
+        };
+        let Some((left, latest)) = self.parts.get_mut(&step) else {
+            self.end(step, at);
+            return self.begin_ready();
+        };
+        (*left, *latest) = (*left - 1, at.max(*latest));
+        if *left == 0 {
+            let latest = *latest;
+            self.parts.remove(&step);
+            self.end(step, latest);
+            self.begin_ready();
         }
-        self.begin_ready();
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use ethermem_units::Bytes;
-
     use super::super::{Builder, KeyValue, Shuffle};
     use super::*;
 
     /// Plays a program on a network on which a message takes a picosecond a byte.
-    fn play(program: &Program) -> ProgramSource<'_> {
-        let mut source = ProgramSource::new(program);
+    fn play(program: &Program, most: Bytes) -> ProgramSource<'_> {
+        let mut source = ProgramSource::new(program, most);
         let mut in_flight = BinaryHeap::new();
         loop {
             let end = in_flight.peek().map(|&Reverse((at, _))| at);
@@ -206,7 +234,7 @@ mod tests {
         };
         let shuffle = shuffle.program().unwrap();
         for program in [shuffle.repeated(3, Ps(7)).unwrap(), store.program(3).unwrap(), shuffle] {
-            let source = play(&program);
+            let source = play(&program, Bytes(u64::MAX));
             assert_eq!(source.unfinished(), None);
             assert_eq!(source.finished(), program.critical_path(cost));
             let mut order = source.order().to_vec();
@@ -222,13 +250,43 @@ mod tests {
         let [one, two] = [1, 2].map(|to| builder.send(0, to, Bytes(1), 0, &[]).unwrap());
         builder.send(1, 2, Bytes(1), 0, &[one, two]).unwrap();
         let program = builder.build();
-        let mut source = ProgramSource::new(&program);
+        let mut source = ProgramSource::new(&program, Bytes(100));
         source.take();
         source.take();
         assert_eq!(source.next_arrival(), None);
         source.ended(0, Some(Ps(90)));
         source.ended(1, Some(Ps(40)));
         assert_eq!(source.next_arrival(), Some(Ps(90)));
+    }
+
+    #[test]
+    fn a_long_message_is_cut_and_ends_with_its_last_part() {
+        let mut builder = Builder::new(3);
+        let long = builder.send(0, 1, Bytes(25), 0, &[]).unwrap();
+        builder.send(1, 2, Bytes(10), 0, &[long]).unwrap();
+        let program = builder.build();
+        let mut source = ProgramSource::new(&program, Bytes(10));
+        let parts: Vec<_> = (0..3).map(|_| source.take()).collect();
+        assert_eq!(parts.iter().map(|part| part.bytes.0).collect::<Vec<_>>(), [10, 10, 5]);
+        assert!(parts.iter().all(|part| (part.compute, part.memory) == (0, 1)), "{parts:?}");
+        for (part, at) in [(2, 30), (0, 70)] {
+            source.ended(part, Some(Ps(at)));
+            assert_eq!(source.next_arrival(), None);
+        }
+        source.ended(1, Some(Ps(50)));
+        assert_eq!(source.next_arrival(), Some(Ps(70)));
+        assert_eq!(source.take().bytes, Bytes(10));
+        source.ended(3, Some(Ps(80)));
+        assert_eq!((source.unfinished(), source.finished()), (None, Ps(80)));
+        assert_eq!(source.order(), [long, long, long, StepId(1)]);
+        assert_eq!((program.messages(Bytes(10)), program.messages(Bytes(25))), (4, 2));
+        // Two lost parts are one lost step.
+        let mut source = ProgramSource::new(&program, Bytes(10));
+        (0..3).for_each(|_| drop(source.take()));
+        (0..2).for_each(|part| source.ended(part, None));
+        source.ended(2, Some(Ps(9)));
+        let text = source.unfinished().unwrap().to_string();
+        assert!(text.starts_with("1 messages were lost, the first is step 0 (write of 25 B"));
     }
 
     #[test]
@@ -239,7 +297,7 @@ mod tests {
         let last = builder.compute(1, Ps(1_000), 0, &[first]).unwrap();
         builder.send(1, 2, Bytes(9), 0, &[last, other]).unwrap();
         let program = builder.build();
-        let mut source = ProgramSource::new(&program);
+        let mut source = ProgramSource::new(&program, Bytes(100));
         source.take();
         source.take();
         source.ended(1, Some(Ps(10)));
