@@ -333,7 +333,8 @@ fn a_process_that_lies_harms_nothing() {
         let mut session = Session::new(opens, 2);
         (0..2).for_each(|it| session.up(it, 1, 0));
         if opens {
-            (0..3).for_each(|_| drop(session.open(Address { ip: 1, port: 1 }, Address::default())));
+            let address = Address { ip: 1, port: 1 };
+            (0..3).for_each(|number| assert_eq!(session.open(address, address), Some(number)));
         }
         for chunk in 0..200u64 {
             let mut header = [0u8; HEADER_BYTES];
