@@ -39,8 +39,8 @@ impl Drop for Running {
 }
 
 fn example() -> PathBuf {
-    let own = std::env::current_exe().unwrap();
-    own.parent().and_then(Path::parent).unwrap().join("examples/rack_nics")
+    let own = std::env::current_exe().expect("it works");
+    own.parent().and_then(Path::parent).expect("it works").join("examples/rack_nics")
 }
 
 fn program(words: &[&str]) -> Vec<OsString> {
@@ -62,7 +62,7 @@ impl Racks {
         let spaces = [spaces.0, spaces.1];
         let own = std::process::id();
         let names = ["a", "b"].map(|rack| format!("{test}-{rack}-{own}"));
-        let racks = Racks { names, spaces, folder: tempfile::tempdir().unwrap() };
+        let racks = Racks { names, spaces, folder: tempfile::tempdir().expect("it works") };
         let [client, server] = &racks.spaces;
         racks.spaces.iter().for_each(|it| it.ip("link set lo up"));
         for link in 0..LINKS {
@@ -95,7 +95,7 @@ impl Racks {
                 self.names[1 - rack],
                 there.join(","),
             );
-            std::fs::write(self.file(rack), text).unwrap();
+            std::fs::write(self.file(rack), text).expect("it works");
         }
     }
 
@@ -103,7 +103,7 @@ impl Racks {
     fn start(&self, rack: usize, words: &[OsString]) -> Running {
         let mut command = Command::new(&words[0]);
         command.args(&words[1..]).stderr(Stdio::piped());
-        Running(self.spaces[rack].enter(move || command.spawn()).unwrap())
+        Running(self.spaces[rack].enter(move || command.spawn()).expect("it works"))
     }
 
     /// Starts the process of a rack's NICs.
@@ -127,11 +127,11 @@ impl Racks {
 
     /// Runs a case in rack `a`.
     fn run(&self, case: &str, rest: &[&str]) -> Report {
-        let config = self.spaces[0].enter(|| Config::read(&self.file(0))).unwrap();
+        let config = self.spaces[0].enter(|| Config::read(&self.file(0))).expect("it works");
         let port = PORT.to_string();
         let words = program(&[&[case, SERVER, &port], rest].concat());
         let done = self.spaces[0].enter(|| ethermem_rack::run(&config, &words));
-        let (report, status) = done.unwrap();
+        let (report, status) = done.expect("it works");
         assert!(status.success(), "{case}: {status}: {report:?}");
         report
     }
@@ -139,10 +139,10 @@ impl Racks {
     fn sent(&self, rack: usize, link: usize) -> u64 {
         let name = format!("{}{link}:", ["a", "b"][rack]);
         let all = self.spaces[rack].enter(|| std::fs::read_to_string("/proc/thread-self/net/dev"));
-        let all = all.unwrap();
-        let line = all.lines().find(|line| line.trim_start().starts_with(&name)).unwrap();
+        let all = all.expect("it works");
+        let line = all.lines().find(|line| line.trim_start().starts_with(&name)).expect("it works");
         // Eight counters of what was received come first.
-        line.split_whitespace().nth(9).unwrap().parse().unwrap()
+        line.split_whitespace().nth(9).expect("it works").parse().expect("it works")
     }
 
     fn limit(&self, mbit: u64) {
@@ -157,7 +157,7 @@ impl Racks {
 
 /// Waits until a program's errors have had `count` lines with `text`; the rest is thrown away.
 fn wait_for(running: &mut Running, text: &str, count: usize) {
-    let mut lines = BufReader::new(running.0.stderr.take().unwrap()).lines();
+    let mut lines = BufReader::new(running.0.stderr.take().expect("it works")).lines();
     let mut seen = Vec::new();
     let mut found = 0;
     while found < count {
@@ -207,8 +207,9 @@ fn one_connection_uses_all_nics_both_ways() {
 }
 
 fn seed() -> String {
-    std::env::var("RACKS_SEED")
-        .unwrap_or_else(|_| std::time::UNIX_EPOCH.elapsed().unwrap().as_micros().to_string())
+    std::env::var("RACKS_SEED").unwrap_or_else(|_| {
+        std::time::UNIX_EPOCH.elapsed().expect("a clock after 1970").as_micros().to_string()
+    })
 }
 
 #[test]

@@ -14,7 +14,7 @@ use nix::sys::socket::sockopt::PeerCredentials;
 use nix::unistd::getuid;
 
 use super::handshake::Secret;
-use super::link::Local;
+use super::link::{Link, Local};
 use super::process::{PROGRAM_NS, Process, Source};
 use super::session::Event;
 use super::wire;
@@ -101,10 +101,9 @@ impl Process<'_> {
         };
         let begun = ask.and_then(|(client, server)| {
             let rack = self.config.other_with(Ipv4Addr::from(server.ip))?;
-            let is_way = |it: &&mut super::link::Link| {
-                it.opens && it.rack == rack && it.session.stripe.count_up() > 0
-            };
-            let (number, link) = self.links.iter_mut().find(|(_, it)| is_way(&it))?;
+            let is_way =
+                |it: &Link| it.opens && it.rack == rack && it.session.stripe.count_up() > 0;
+            let (number, link) = self.links.iter_mut().find(|(_, it)| is_way(it))?;
             Some((*number, link.session.open(client, server)?, client))
         });
         match begun {

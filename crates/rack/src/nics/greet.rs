@@ -30,7 +30,8 @@ pub(super) struct Greeting {
     pub(super) hello: Option<Hello>,
     nonce: [u8; NONCE_BYTES],
     stage: Stage,
-    frames: Frames,
+    /// Frames of the subflow may come with the last one of the handshake.
+    pub(super) frames: Frames,
 }
 
 /// How far a handshake is.
@@ -83,7 +84,6 @@ impl Greeting {
             let body = self.hello.as_ref().map(Hello::body).unwrap_or_default();
             return self.say(Kind::Hello, &body, Stage::Said);
         }
-        // At most one frame is read at a time: a ready subflow's bytes must stay in the socket.
         let is_over = !matches!(self.frames.fill(&self.socket), Step::Done(_) | Step::Blocked);
         let (kind, body) = match self.frames.next() {
             Ok(Some((header, body))) => (header.kind, body.to_vec()),

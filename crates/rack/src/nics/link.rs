@@ -23,8 +23,8 @@ pub(super) struct Path {
 }
 
 impl Path {
-    pub(super) fn new(socket: TcpStream, token: u64) -> Path {
-        let frames = Frames::of_subflow();
+    pub(super) fn new(socket: TcpStream, token: u64, frames: Frames) -> Path {
+        let frames = frames.of_subflow();
         Path { socket, token, is_readable: true, is_writable: true, frames }
     }
 }
@@ -99,11 +99,10 @@ impl Link {
 
     /// The stream may have something to send.
     pub(super) fn wake(&mut self, stream: u32) {
-        if let Some(local) = self.locals.get_mut(&stream).filter(|it| it.is_readable) {
-            if !local.is_queued {
-                local.is_queued = true;
-                self.queue.push_back(stream);
-            }
+        let local = self.locals.get_mut(&stream);
+        if let Some(local) = local.filter(|it| it.is_readable && !it.is_queued) {
+            local.is_queued = true;
+            self.queue.push_back(stream);
         }
     }
 
@@ -241,11 +240,12 @@ impl Link {
 
     /// Lets go of the program's socket if its stream has ended in both directions.
     fn close_ended(&mut self, stream: u32) {
-        if !self.session.has(stream) {
-            if let Some(local) = self.locals.remove(&stream) {
-                set_reset(&local.socket, false);
-                self.closed.push(local);
-            }
+        if self.session.has(stream) {
+            return;
+        }
+        if let Some(local) = self.locals.remove(&stream) {
+            set_reset(&local.socket, false);
+            self.closed.push(local);
         }
     }
 

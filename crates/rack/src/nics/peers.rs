@@ -9,10 +9,9 @@ use super::link::Link;
 use super::process::{Attempt, GREETING_NS, Process, Source, ms};
 use super::{Notice, wire};
 
-/// Time between two attempts at a subflow: the first one, and the longest for a rack that was not
-/// reached yet.
+/// Time between two attempts at a subflow: the first one, and the longest.
 const WAIT_NS: u64 = ms(100);
-const WAIT_NS_MAX: u64 = ms(1000);
+const WAIT_NS_MAX: u64 = ms(400);
 /// Most handshakes at a time that other processes began.
 const GREETINGS_MAX: usize = 256;
 

@@ -258,7 +258,7 @@ impl<'a> Process<'a> {
         if link.session.stripe.count_up() < 2 {
             return;
         }
-        link.session.stripe.down(subflow);
+        link.session.down(subflow);
         let rack = link.rack;
         if let Some(path) = link.paths[subflow].take() {
             self.sources.remove(&path.token);
@@ -273,7 +273,7 @@ impl<'a> Process<'a> {
         let Some(link) = self.links.get_mut(&number) else { return };
         let Some(path) = link.paths[subflow].take() else { return };
         self.sources.remove(&path.token);
-        link.session.stripe.down(subflow);
+        link.session.down(subflow);
         let (rack, is_last) = (link.rack, link.session.stripe.count_up() == 0);
         if is_last {
             link.alone_ns = Some(now_ns);
@@ -303,7 +303,8 @@ impl<'a> Process<'a> {
         self.sources.insert(greeting.token, Source::Subflow(number, subflow));
         let Some(link) = self.links.get_mut(&number) else { return };
         let rack = link.rack;
-        let old = link.paths[subflow].replace(Path::new(greeting.socket, greeting.token));
+        let path = Path::new(greeting.socket, greeting.token, greeting.frames);
+        let old = link.paths[subflow].replace(path);
         link.session.up(subflow, incarnation, now_ns);
         link.alone_ns = None;
         if let Some(old) = old {

@@ -16,6 +16,11 @@ pub const STREAMS_MAX: usize = 4096;
 /// Most bytes of all windows of a session, of which each stream has its first one in any case.
 pub const WINDOWS_BYTES_MAX: u64 = 512 << 20;
 
+/// Stands for the incarnation of a subflow that is not up.
+const NONE: u32 = 0;
+/// Acknowledgements from before a subflow was up come at most so much later.
+const LEFT_NS: u64 = 500_000_000;
+
 /// What has happened to a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
@@ -57,6 +62,9 @@ struct Stream {
 #[derive(Clone, Copy, Debug, Default)]
 struct Heard {
     incarnation: u32,
+    up_ns: u64,
+    /// The other process has left the subflow.
+    is_left: bool,
     chunks: u64,
     is_due: bool,
 }
@@ -96,7 +104,7 @@ impl Session {
     /// A subflow is connected for the time `incarnation`, which both ends count alike.
     pub fn up(&mut self, subflow: usize, incarnation: u32, now_ns: u64) {
         self.stripe.up(subflow, now_ns);
-        self.heard[subflow] = Heard { incarnation, chunks: 0, is_due: false };
+        self.heard[subflow] = Heard { incarnation, up_ns: now_ns, ..Heard::default() };
     }
 
     /// The time for which a subflow was last connected.
@@ -299,7 +307,11 @@ impl Session {
             };
             let (subflow, incarnation) = (word(0), word(4));
             let chunks = u64::from(word(8)) | u64::from(word(12)) << 32;
-            let known = self.heard.get(subflow as usize).ok_or(Fault::Ack { subflow, chunks })?;
+            let fault = Fault::Ack { subflow, chunks };
+            let known = self.heard.get_mut(subflow as usize).ok_or(fault)?;
+            // Older acknowledgements may come after the subflow is up.
+            let is_late = now_ns > known.up_ns + LEFT_NS;
+            known.is_left |= self.opens && incarnation == NONE && is_late;
             if known.incarnation == incarnation && self.stripe.is_up(subflow as usize) {
                 self.stripe.acknowledge(subflow as usize, chunks, now_ns)?;
             }
@@ -393,8 +405,9 @@ impl Session {
         }
         let mut body = Vec::with_capacity(ACK_ENTRY_BYTES * self.heard.len());
         for (subflow, heard) in self.heard.iter().enumerate() {
+            let incarnation = if self.stripe.is_up(subflow) { heard.incarnation } else { NONE };
             body.extend((subflow as u32).to_le_bytes());
-            body.extend(heard.incarnation.to_le_bytes());
+            body.extend(incarnation.to_le_bytes());
             body.extend(heard.chunks.to_le_bytes());
         }
         let header =
@@ -413,6 +426,16 @@ impl Session {
         for subflow in self.stripe.probes(now_ns) {
             self.stripe.say(subflow, &probe);
         }
-        self.stripe.stalled()
+        let mut left = self.stripe.stalled();
+        let told = |it: &usize| self.heard[*it].is_left && self.stripe.is_up(*it);
+        let others: Vec<usize> = (0..self.heard.len()).filter(told).collect();
+        left.extend(others.into_iter().filter(|it| !left.contains(it)).collect::<Vec<_>>());
+        left
+    }
+
+    /// A subflow is left. The other process is told by the next acknowledgements.
+    pub fn down(&mut self, subflow: usize) {
+        self.stripe.down(subflow);
+        self.heard.iter_mut().for_each(|heard| heard.is_due = true);
     }
 }

@@ -197,7 +197,7 @@ impl World {
         for end in 0..2 {
             for subflow in self.ends[end].tick(self.now_ns) {
                 assert!(self.ends[end].stripe.count_up() > 1);
-                self.ends[end].stripe.down(subflow);
+                self.ends[end].down(subflow);
             }
         }
     }
@@ -262,8 +262,8 @@ fn run(seed: u64) -> u64 {
 #[test]
 fn no_byte_is_lost_while_subflows_die_and_return() {
     let first = seed("NICS_SEED");
-    let again: u64 = (0..60).map(|number| run(first.wrapping_add(number))).sum();
-    assert!(again > 100, "{again} chunks were sent again");
+    let again: u64 = (0..20).map(|number| run(first.wrapping_add(number))).sum();
+    assert!(again > 30, "{again} chunks were sent again");
 }
 
 #[test]
@@ -273,7 +273,7 @@ fn a_slow_program_holds_no_other_stream_up() {
     let address = Address { ip: 1, port: 1 };
     let streams = [0, 1].map(|_| ends[0].open(address, address).unwrap());
     let mut received = [0u64; 2];
-    for _ in 0..2000 {
+    for _ in 0..300 {
         for end in 0..2 {
             let other = 1 - end;
             ends[end].acknowledgements();
@@ -302,7 +302,7 @@ fn a_slow_program_holds_no_other_stream_up() {
             ends[1].take(1, bytes);
         }
     }
-    assert!(received[1] > 100_000_000, "{received:?}");
+    assert!(received[1] > 15_000_000, "{received:?}");
     assert_eq!(ends[1].held(), super::order::WINDOW_BYTES_FIRST, "of the slow one");
 }
 
@@ -322,33 +322,60 @@ fn deliver(ends: &mut [Session; 2], end: usize) {
     }
 }
 
+/// A header that is right in most fields; `sent` has what the streams have sent.
+fn lie(random: &mut Random, opens: bool, chunk: u64, sent: &mut [u64; 4]) -> [u8; HEADER_BYTES] {
+    let mut rarely = |one_in: u64| random.below(one_in) == 0;
+    let [any_kind, any_length, any_chunk, any_position] = [40, 60, 80, 60].map(&mut rarely);
+    let kinds: &[u8] =
+        if opens { &[5, 6, 8, 9, 10, 10, 10, 10, 11, 12, 13] } else { &[7, 10, 10, 13] };
+    let mut kind = kinds[random.below(kinds.len() as u64) as usize];
+    if any_kind {
+        kind = random.next() as u8;
+    }
+    let length = match kind {
+        _ if any_length => random.next(),
+        7 => 16,
+        10 => [1, 16, 1000, DATA_BYTES_MAX as u64][random.below(4) as usize],
+        _ => 0,
+    };
+    let stream = random.below(3) as usize;
+    let position = match kind {
+        _ if any_position => {
+            [0, 1, 1000, random.below(70_000), random.next()][random.below(5) as usize]
+        }
+        13 => random.below(1 << 20),
+        _ => sent[stream],
+    };
+    sent[stream] += if kind == 10 { length & 0xffff_ffff } else { 0 };
+    let mut header = [0; HEADER_BYTES];
+    header[0] = kind;
+    header[4..8].copy_from_slice(&(length as u32).to_le_bytes());
+    header[8] = if any_kind { random.next() as u8 } else { stream as u8 };
+    let chunk = if any_chunk { random.next() } else { chunk };
+    header[16..24].copy_from_slice(&chunk.to_le_bytes());
+    header[24..32].copy_from_slice(&position.to_le_bytes());
+    header
+}
+
 /// Any frames, most of them almost right: no panic, and no more memory than the windows.
 #[test]
 fn a_process_that_lies_harms_nothing() {
     let first = seed("NICS_LIES_SEED");
     let (mut faults, mut taken) = (0, 0u64);
-    for number in 0..3000u64 {
+    for number in 0..1000u64 {
         let mut random = Random(first.wrapping_add(number));
         let opens = number % 2 == 0;
         let mut session = Session::new(opens, 2);
+        let mut sent = [0; 4];
         (0..2).for_each(|it| session.up(it, 1, 0));
         if opens {
             let address = Address { ip: 1, port: 1 };
             (0..3).for_each(|number| assert_eq!(session.open(address, address), Some(number)));
         }
         for chunk in 0..200u64 {
-            let mut header = [0u8; HEADER_BYTES];
-            header[0] = random.below(15) as u8;
-            let lengths = [0, 1, 16, 32, 1000, DATA_BYTES_MAX as u64, random.next()];
-            let length = lengths[random.below(7) as usize] as u32;
-            header[4..8].copy_from_slice(&length.to_le_bytes());
-            header[8] = random.below(4) as u8;
-            let chunk = if random.below(30) == 0 { random.next() } else { chunk };
-            header[16..24].copy_from_slice(&chunk.to_le_bytes());
-            let positions = [0, 1, 16, 1000, 1001, random.below(70_000), random.next()];
-            let position = positions[random.below(7) as usize];
-            header[24..32].copy_from_slice(&position.to_le_bytes());
-            let Ok(header) = Header::parse(&header) else { continue };
+            let Ok(header) = Header::parse(&lie(&mut random, opens, chunk, &mut sent)) else {
+                continue;
+            };
             let body: Vec<u8> = (0..header.body_bytes).map(|_| random.below(3) as u8).collect();
             let subflow = random.below(2) as usize;
             if session.receive(subflow, &header, &body, chunk).is_err() {
@@ -380,5 +407,5 @@ fn a_process_that_lies_harms_nothing() {
             }
         }
     }
-    assert!(faults > 1000 && taken > 3000, "{faults} faults, {taken} frames taken");
+    assert!(faults > 300 && taken > 5000, "{faults} faults, {taken} frames taken");
 }

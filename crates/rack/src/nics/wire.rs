@@ -134,9 +134,10 @@ impl Frames {
         Frames { bytes: vec![0; room_bytes], from: 0, to: 0 }
     }
 
-    /// Room for the frames of a subflow.
-    pub(super) fn of_subflow() -> Frames {
-        Frames::new(READ_BYTES)
+    /// Makes room for the frames of a subflow, and keeps what has come.
+    pub(super) fn of_subflow(mut self) -> Frames {
+        self.bytes.resize(READ_BYTES, 0);
+        self
     }
 
     /// Receives as much as there is room for.
