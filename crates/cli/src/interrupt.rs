@@ -54,7 +54,6 @@ pub(crate) fn listen() {
 }
 
 /// Extends the time for a command that has more to do at its end.
-#[cfg(feature = "serve")]
 pub(crate) fn patience(patience: Duration) {
     let ms = u64::try_from(patience.as_millis()).unwrap_or(u64::MAX);
     PATIENCE_MS.store(ms, Ordering::Relaxed);
@@ -62,7 +61,6 @@ pub(crate) fn patience(patience: Duration) {
 
 /// Notes that the command has ended in time. The rest, such as freeing memory, is the system's
 /// work, and keeps the exit code.
-#[cfg(feature = "serve")]
 pub(crate) fn is_over() {
     OVER.store(true, Ordering::Relaxed);
 }

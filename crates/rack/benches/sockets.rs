@@ -78,7 +78,8 @@ fn round(processors: &str, kind: &str, in_rack: bool) -> f64 {
         let node = Node { name: "a".into(), address, nics: vec!["lo".into()] };
         let name = format!("bench-{}", std::process::id());
         let (ring_bytes, pool_bytes) = (256 << 10, 1 << 30);
-        let config = Config { name, ring_bytes, pool_bytes, nodes: vec![node] };
+        let config =
+            Config { name, ring_bytes, pool_bytes, nodes: vec![node], ..Config::default() };
         let (report, status) = ethermem_rack::run(&config, &words).expect("it runs");
         assert!(report.is_closed && report.memory_bytes > 0, "{report:?}");
         status

@@ -6,7 +6,8 @@ use core::mem::{size_of, transmute_copy};
 use crate::buffers::Buffers;
 use crate::conn::{self, Use};
 use crate::sys::{self, InetAddress, Iovec, Message};
-use crate::{close, left, mailbox, rack, rx, tx};
+use crate::offer::Address;
+use crate::{close, left, mailbox, nics, rack, rx, tx};
 use core::sync::atomic::Ordering;
 
 unsafe extern "C" {
@@ -90,6 +91,10 @@ unsafe extern "C" fn listen(fd: i32, backlog: i32) -> i32 {
 #[unsafe(no_mangle)]
 unsafe extern "C" fn connect(fd: i32, address: *const InetAddress, bytes: u32) -> i32 {
     // SAFETY: the address is the program's.
+    if let Some(done) = unsafe { by_nics(fd, address, bytes) } {
+        return result(done) as i32;
+    }
+    // SAFETY: the address is the program's.
     let done =
         unsafe { sys::call4(sys::CONNECT, fd as usize, address as usize, bytes as usize, 0) };
     let begun = done == 0 || done == sys::EINPROGRESS;
@@ -104,8 +109,37 @@ unsafe extern "C" fn connect(fd: i32, address: *const InetAddress, bytes: u32) -
     result(done) as i32
 }
 
+/// Connects to another rack over all NICs; `None` if the kernel has to connect.
+unsafe fn by_nics(fd: i32, address: *const InetAddress, bytes: u32) -> Option<isize> {
+    if !rack::is_on() || address.is_null() || (bytes as usize) < size_of::<InetAddress>() {
+        return None;
+    }
+    // SAFETY: the program passes an address of this length.
+    let name = unsafe { address.read_unaligned() };
+    let server = Address { ip: u32::from_be(name.ip), port: u32::from(u16::from_be(name.port)) };
+    let is_there = name.family == sys::AF_INET && server.port != 0 && rack::is_other(server.ip);
+    if is_there && !rack::is_borrowed() { nics::connect(fd, server) } else { None }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn getpeername(fd: i32, address: *mut u8, bytes: *mut u32) -> i32 {
+    // SAFETY: the program passes a length, or null.
+    let room = if bytes.is_null() { 0 } else { unsafe { bytes.read_unaligned() } };
+    let (to, length) = (address as usize, bytes as usize);
+    // SAFETY: the addresses are the program's.
+    unsafe {
+        let done = sys::call4(sys::GETPEERNAME, fd as usize, to, length, 0);
+        if done == 0 {
+            nics::tell(fd, address, room);
+        }
+        result(done) as i32
+    }
+}
+
 #[unsafe(no_mangle)]
 unsafe extern "C" fn accept4(fd: i32, address: *mut u8, bytes: *mut u32, flags: i32) -> i32 {
+    // SAFETY: the program passes a length, or null.
+    let room = if bytes.is_null() { 0 } else { unsafe { bytes.read_unaligned() } };
     let (to, length) = (address as usize, bytes as usize);
     // SAFETY: the addresses are the program's.
     let accepted = unsafe { sys::call4(sys::ACCEPT4, fd as usize, to, length, flags as usize) };
@@ -115,6 +149,9 @@ unsafe extern "C" fn accept4(fd: i32, address: *mut u8, bytes: *mut u32, flags: 
                 mailbox::accepted(accepted as i32, used.slot);
             }
         }
+        nics::accepted(accepted as i32);
+        // SAFETY: the program's address has so much room.
+        unsafe { nics::tell(accepted as i32, address, room) };
     }
     result(accepted) as i32
 }

@@ -204,7 +204,7 @@ fn drain(fd: i32, end: &End, consumer: &mut Consumer, view: &View, keeper: &mut 
 }
 
 /// Resets a connection that stays open as a descriptor: both ends get an error.
-fn reset(fd: i32) {
+pub fn reset(fd: i32) {
     let name = sys::InetAddress { family: 0, port: 0, ip: 0, zero: 0 };
     let (at, bytes) = (&raw const name as usize, size_of::<sys::InetAddress>());
     // SAFETY: the address has the length.

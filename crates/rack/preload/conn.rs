@@ -72,6 +72,8 @@ pub struct End {
     pub checked_ms: AtomicU64,
     /// Bytes behind the producer's head that the program fills to send them by reference.
     pub reserved: AtomicU64,
+    /// The other end's address that the program is told, if it is of another rack; or 0.
+    pub shown: AtomicU64,
     pub producer: UnsafeCell<Producer>,
     pub consumer: UnsafeCell<Consumer>,
     /// References that the program has to received bytes.

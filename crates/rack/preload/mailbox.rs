@@ -92,8 +92,8 @@ fn mailbox_name(address: Address) -> (UnixName, usize) {
     (name, 2 + length)
 }
 
-fn socket(flags: usize) -> Option<i32> {
-    let kind = sys::SEQPACKET | sys::SOCK_CLOEXEC | flags;
+fn socket(kind: usize) -> Option<i32> {
+    let kind = kind | sys::SOCK_CLOEXEC;
     // SAFETY: nothing is passed by address.
     let fd = unsafe { sys::call4(sys::SOCKET, usize::from(sys::AF_UNIX), kind, 0, 0) };
     (fd >= 0).then_some(fd as i32)
@@ -107,13 +107,27 @@ fn is_same_user(fd: i32) -> bool {
     sys::option(fd, sys::SOL_SOCKET, sys::SO_PEERCRED, &mut credentials) && credentials[1] == user
 }
 
+/// A Unix socket that is connected to the mailbox of an address, of this user.
+pub fn connect_to(address: Address, kind: usize) -> Option<i32> {
+    let fd = socket(kind)?;
+    let (name, length) = mailbox_name(address);
+    let at = &raw const name as usize;
+    // SAFETY: the name has the length.
+    let done = unsafe { sys::call4(sys::CONNECT, fd as usize, at, length, 0) };
+    if done == 0 && is_same_user(fd) {
+        return Some(fd);
+    }
+    sys::close(fd);
+    None
+}
+
 /// Opens the mailbox of a socket that listens.
 pub fn open(fd: i32) {
     let Some(address) = address(fd, sys::GETSOCKNAME) else { return };
     if !(address.ip == 0 || rack::has(address.ip)) || !is_stream(fd) || conn::find(fd).is_some() {
         return;
     }
-    let Some(mailbox) = socket(sys::SOCK_NONBLOCK) else { return };
+    let Some(mailbox) = socket(sys::SEQPACKET | sys::SOCK_NONBLOCK) else { return };
     let (name, length) = mailbox_name(address);
     let at = &raw const name as usize;
     // SAFETY: the name has the length.
@@ -144,7 +158,7 @@ pub fn offer(fd: i32, slot: &Slot, end: &End) {
 }
 
 fn join_memory(end: &End) -> Result<(usize, u64), Count> {
-    let mailbox = socket(sys::SOCK_NONBLOCK).ok_or(Count::NoRoom)?;
+    let mailbox = socket(sys::SEQPACKET | sys::SOCK_NONBLOCK).ok_or(Count::NoRoom)?;
     let offered = offer_through(mailbox, end);
     sys::close(mailbox);
     offered

@@ -20,6 +20,7 @@ mod left;
 mod line;
 mod lock;
 mod mailbox;
+mod nics;
 #[path = "../src/offer.rs"]
 mod offer;
 mod programs;

@@ -4,7 +4,7 @@ use core::cell::UnsafeCell;
 use core::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 use crate::ledger::{Count, Ledger, MAGIC, Row};
-use crate::offer::{NODES_MAX, VARIABLE, is_ring, share_bytes};
+use crate::offer::{NETWORKS_MAX, NODES_MAX, VARIABLE, is_ring, share_bytes};
 use crate::sys;
 
 /// Longest time for which a thread polls memory before it sleeps, in microseconds.
@@ -22,6 +22,9 @@ static POOL_BYTES: AtomicU64 = AtomicU64::new(0);
 static PROCESSORS: AtomicU32 = AtomicU32::new(1);
 static NODES: [AtomicU32; NODES_MAX] = [const { AtomicU32::new(0) }; NODES_MAX];
 static NODE_COUNT: AtomicUsize = AtomicUsize::new(0);
+/// Networks of other racks: the address, and the bits of its prefix in the lowest byte.
+static NETWORKS: [AtomicU64; NETWORKS_MAX] = [const { AtomicU64::new(0) }; NETWORKS_MAX];
+static NETWORK_COUNT: AtomicUsize = AtomicUsize::new(0);
 
 struct Text<const MAX: usize>(UnsafeCell<([u8; MAX], usize)>);
 // SAFETY: a text is stored before the program starts, and only read later.
@@ -88,6 +91,21 @@ pub fn path() -> &'static [u8] {
 pub fn has(ip: u32) -> bool {
     let count = NODE_COUNT.load(Ordering::Acquire);
     NODES[..count].iter().any(|node| node.load(Ordering::Relaxed) == ip)
+}
+
+/// True if a program of another rack has this address.
+pub fn is_other(ip: u32) -> bool {
+    let count = NETWORK_COUNT.load(Ordering::Acquire);
+    let mut networks = NETWORKS[..count].iter().map(|network| network.load(Ordering::Relaxed));
+    networks.any(|network| u64::from((ip ^ (network >> 8) as u32).leading_zeros()) >= network & 63)
+}
+
+/// The client of another rack behind a socket of the process of NICs.
+pub fn client(socket: u64) -> Option<u64> {
+    if NETWORK_COUNT.load(Ordering::Acquire) == 0 {
+        return None;
+    }
+    ledger().and_then(|ledger| ledger.client(socket))
 }
 
 /// Nanoseconds of a clock that only advances.
@@ -192,6 +210,11 @@ pub fn configure(environment: *const *const u8) -> bool {
         place.store(ip as u32, Ordering::Relaxed);
         NODE_COUNT.fetch_add(1, Ordering::Release);
     }
+    let networks = field().split(|byte| *byte == b',').filter_map(network).take(NETWORKS_MAX);
+    for (place, network) in NETWORKS.iter().zip(networks) {
+        place.store(network, Ordering::Relaxed);
+        NETWORK_COUNT.fetch_add(1, Ordering::Release);
+    }
     let mut set = [0u64; 16];
     // SAFETY: the kernel stores at most the size of the set.
     unsafe { sys::call4(sys::GETAFFINITY, 0, size_of_val(&set), set.as_mut_ptr() as usize, 0) };
@@ -224,6 +247,13 @@ fn map_ledger(path: &[u8]) -> bool {
     }
     LEDGER.store(at as usize, Ordering::Release);
     ledger().is_some_and(|ledger| ledger.magic.load(Ordering::Acquire) == MAGIC)
+}
+
+/// An address and the bits of its prefix.
+fn network(text: &[u8]) -> Option<u64> {
+    let slash = text.iter().position(|byte| *byte == b'/')?;
+    let (address, bits) = (number(&text[..slash])?, number(&text[slash + 1..])?);
+    (bits <= 32).then_some(address << 8 | bits)
 }
 
 fn number(text: &[u8]) -> Option<u64> {

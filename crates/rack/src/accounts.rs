@@ -55,6 +55,10 @@ pub struct Report {
     pub carried_bytes: u64,
     /// Bytes that were put aside and that no program has read.
     pub stranded_bytes: u64,
+    /// Connections to other racks that went by all NICs.
+    pub by_nics: u64,
+    /// Connections to other racks that the kernel carried.
+    pub not_by_nics: u64,
     /// True if all bytes that ended processes had mapped have come back.
     pub is_closed: bool,
 }
@@ -125,7 +129,7 @@ impl Accounts {
         &self.path
     }
 
-    fn ledger(&self) -> &Ledger {
+    pub(crate) fn ledger(&self) -> &Ledger {
         // SAFETY: the mapping has the ledger's size, is aligned to a page, and lasts as long as
         // `self`; any bytes are valid atomics.
         unsafe { &*self.map.as_ptr().cast::<Ledger>() }
@@ -218,6 +222,8 @@ impl Report {
             (&mut self.overflows, Count::Overflows),
             (&mut self.faults, Count::Faults),
             (&mut self.carried_bytes, Count::Carried),
+            (&mut self.by_nics, Count::ByNics),
+            (&mut self.not_by_nics, Count::NotByNics),
             // What was read is taken off at the end.
             (&mut self.stranded_bytes, Count::Claimed),
         ] {
@@ -236,6 +242,7 @@ impl Report {
              by kernel   {} B; {fallbacks} connections: {} without library, {} without room, \
              {} returned; {} overflows, {} faults\n\
              carried     {} B to other readers, {} B STRANDED\n\
+             racks       {} connections by all NICs, {} by the kernel\n\
              pool        {} B mapped, {} B unmapped, {} B recovered: {closed}\n",
             self.rack,
             self.processes,
@@ -252,6 +259,8 @@ impl Report {
             self.faults,
             self.carried_bytes,
             self.stranded_bytes,
+            self.by_nics,
+            self.not_by_nics,
             self.mapped_bytes,
             self.unmapped_bytes,
             self.recovered_bytes,

@@ -4,16 +4,20 @@ use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::Read as _;
 use std::net::Ipv4Addr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use nix::ifaddrs::getifaddrs;
 use serde::Deserialize;
 
 use crate::Error;
-use crate::offer::{NODES_MAX, RING_BYTES_MAX, RING_BYTES_MIN, is_ring, memory_bytes};
+use crate::nics::frame::SUBFLOWS_MAX;
+use crate::offer::{
+    NETWORKS_MAX, NODES_MAX, RING_BYTES_MAX, RING_BYTES_MIN, is_ring, memory_bytes,
+};
 
 const RING_BYTES: u64 = 256 << 10;
 const POOL_BYTES: u64 = 1 << 30;
+const NICS_PORT: u16 = 7410;
 const NAME_CHARS_MAX: usize = 32;
 const FILE_BYTES_MAX: u64 = 1 << 20;
 
@@ -32,6 +36,75 @@ pub struct Config {
     /// The nodes.
     #[serde(rename = "node", default)]
     pub nodes: Vec<Node>,
+    /// TCP port at which the process of this rack's NICs waits for other racks.
+    #[serde(default = "nics_port")]
+    pub nics_port: u16,
+    /// File with the secret that the processes of all racks share.
+    #[serde(default)]
+    pub nics_key_file: Option<PathBuf>,
+    /// The other racks.
+    #[serde(rename = "rack", default)]
+    pub others: Vec<Other>,
+}
+
+impl Default for Config {
+    fn default() -> Config {
+        Config {
+            name: String::new(),
+            ring_bytes: RING_BYTES,
+            pool_bytes: POOL_BYTES,
+            nodes: Vec::new(),
+            nics_port: NICS_PORT,
+            nics_key_file: None,
+            others: Vec::new(),
+        }
+    }
+}
+
+/// Another rack.
+#[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
+#[serde(deny_unknown_fields)]
+pub struct Other {
+    /// The rack's name.
+    pub name: String,
+    /// Addresses and networks of its programs.
+    pub programs: Vec<Network>,
+    /// Addresses of its NICs, in the order of this rack's NICs that reach them.
+    pub nics: Vec<Ipv4Addr>,
+    /// TCP port of its process.
+    #[serde(default = "nics_port")]
+    pub port: u16,
+}
+
+/// An IPv4 network.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
+#[serde(try_from = "String")]
+pub struct Network {
+    /// Its address.
+    pub address: Ipv4Addr,
+    /// Bits of its prefix.
+    pub bits: u8,
+}
+
+impl TryFrom<String> for Network {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Network, String> {
+        let (address, bits) = text.split_once('/').unwrap_or((&text, "32"));
+        let network = address.parse().ok().zip(bits.parse().ok().filter(|bits| *bits <= 32));
+        let must = "must be an IPv4 address, or a network such as 10.2.0.0/16";
+        let (address, bits) = network.ok_or_else(|| format!("programs: {text:?} {must}"))?;
+        Ok(Network { address, bits })
+    }
+}
+
+impl Network {
+    /// True if the network has this address.
+    #[must_use]
+    pub fn has(self, address: Ipv4Addr) -> bool {
+        let differs = u32::from(self.address) ^ u32::from(address);
+        differs.leading_zeros() >= u32::from(self.bits)
+    }
 }
 
 /// A node of a rack: an address at which its programs listen and from which they connect.
@@ -45,6 +118,10 @@ pub struct Node {
     /// The interfaces of this machine that reach it.
     #[serde(default)]
     pub nics: Vec<String>,
+}
+
+fn nics_port() -> u16 {
+    NICS_PORT
 }
 
 fn ring_bytes() -> u64 {
@@ -113,7 +190,54 @@ impl Config {
                 return Err(format!("{what}: NIC {nic:?} must be one of {}", known.join(", ")));
             }
         }
+        self.check_others()
+    }
+
+    fn check_others(&self) -> Result<(), String> {
+        let mut names = BTreeSet::from([&self.name]);
+        for other in &self.others {
+            let what = format!("rack {:?}", other.name);
+            if !is_name(&other.name) {
+                return Err(format!("{what}: its name must be {NAMES}"));
+            }
+            if !names.insert(&other.name) {
+                return Err(format!("{what}: its name must be its own"));
+            }
+            if other.programs.is_empty() {
+                return Err(format!("{what}: `programs` must name an address or a network"));
+            }
+            if other.nics.is_empty() || other.nics.len() > SUBFLOWS_MAX {
+                let found = other.nics.len();
+                return Err(format!("{what} has {found} NICs: must be 1 to {SUBFLOWS_MAX}"));
+            }
+            let holds = |node: &&Node| other.programs.iter().any(|it| it.has(node.address));
+            if let Some(node) = self.nodes.iter().find(holds) {
+                return Err(format!("{what}: its programs have the address of {:?}", node.name));
+            }
+        }
+        let networks: usize = self.others.iter().map(|other| other.programs.len()).sum();
+        if networks > NETWORKS_MAX {
+            return Err(format!("{networks} networks of racks: must be at most {NETWORKS_MAX}"));
+        }
+        let nics = self.nics().len();
+        if !self.others.is_empty() && nics > SUBFLOWS_MAX {
+            return Err(format!("{nics} NICs: must be at most {SUBFLOWS_MAX} with other racks"));
+        }
         Ok(())
+    }
+
+    /// The interfaces of all nodes, each once.
+    #[must_use]
+    pub fn nics(&self) -> Vec<&str> {
+        let mut known = BTreeSet::new();
+        let all = self.nodes.iter().flat_map(|node| &node.nics).map(String::as_str);
+        all.filter(|nic| known.insert(*nic)).collect()
+    }
+
+    /// The number of the other rack that has this address.
+    #[must_use]
+    pub fn other_with(&self, address: Ipv4Addr) -> Option<usize> {
+        self.others.iter().position(|other| other.programs.iter().any(|it| it.has(address)))
     }
 
     /// The node of this name.
@@ -193,5 +317,32 @@ mod tests {
             assert_eq!(error(&text), expected);
         }
         assert!(error("names = 1").contains("unknown field `names`"));
+    }
+
+    #[test]
+    fn other_racks_have_programs_and_nics() {
+        let lab = format!("name = \"lab\"\n{NODE}nics = [\"lo\"]\n[[rack]]\nname = \"b\"\n");
+        let good =
+            format!("{lab}programs = [\"10.2.0.0/16\", \"10.3.0.1\"]\nnics = [\"10.2.0.1\"]");
+        let config = Config::parse(&good, &BTreeSet::from(["lo".to_owned()])).unwrap();
+        assert_eq!((config.others[0].port, config.nics()), (NICS_PORT, vec!["lo"]));
+        for (address, other) in [
+            ([10, 2, 255, 255], Some(0)),
+            ([10, 3, 0, 1], Some(0)),
+            ([10, 3, 0, 2], None),
+            ([10, 1, 255, 255], None),
+        ] {
+            assert_eq!(config.other_with(Ipv4Addr::from(address)), other, "{address:?}");
+        }
+        assert!(Network { address: Ipv4Addr::LOCALHOST, bits: 0 }.has(Ipv4Addr::BROADCAST));
+        let nics = "nics = [\"10.2.0.1\"]";
+        for (text, expected) in [
+            (format!("{lab}programs = [\"10.2.0.0/33\"]\n{nics}"), "must be an IPv4 address, or"),
+            (format!("{lab}programs = []\n{nics}"), "`programs` must name an address"),
+            (format!("{lab}programs = [\"10.2.0.1\"]\nnics = []"), "0 NICs: must be 1 to 16"),
+            (format!("{lab}programs = [\"127.0.0.0/8\"]\n{nics}"), "have the address of \"a\""),
+        ] {
+            assert!(error(&text).contains(expected), "{}", error(&text));
+        }
     }
 }

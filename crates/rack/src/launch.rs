@@ -6,6 +6,9 @@ use std::io::{Read, Write};
 use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use nix::sys::signal::{SigSet, Signal, kill};
 use nix::unistd::Pid;
@@ -26,6 +29,9 @@ const FORWARDED: [Signal; 6] = [
     Signal::SIGUSR1,
     Signal::SIGUSR2,
 ];
+
+/// Time that a program has to end after SIGTERM.
+const GRACE: Duration = Duration::from_secs(5);
 
 /// Runs `words` in the rack, to its end.
 ///
@@ -53,18 +59,37 @@ pub fn run(config: &Config, words: &[OsString]) -> Result<(Report, ExitStatus), 
     let blocked = mask.thread_block();
     blocked.map_err(|error| failed(error.to_string()))?;
     let mut child = command.spawn().map_err(|error| failed(error.to_string()))?;
-    forward(mask, &child);
+    let has_ended = Arc::new(AtomicBool::new(false));
+    forward(mask, &child, &has_ended);
     let status = child.wait().map_err(|error| failed(error.to_string()))?;
+    has_ended.store(true, Ordering::Release);
     Ok((accounts.settle(&config.name), status))
 }
 
-/// Passes signals on to the program while this process lives.
-fn forward(mask: SigSet, child: &Child) {
+/// Passes signals on to the program. One that still runs [`GRACE`] after SIGTERM is killed; SIGINT
+/// is a program's own affair, such as an interpreter's.
+fn forward(mask: SigSet, child: &Child, has_ended: &Arc<AtomicBool>) {
     let Ok(number) = i32::try_from(child.id()) else { return };
+    let program = Pid::from_raw(number);
+    let has_ended = Arc::clone(has_ended);
     std::thread::spawn(move || {
+        let mut is_told = false;
         while let Ok(signal) = mask.wait() {
-            // It fails only if the program has ended.
-            let _ = kill(Pid::from_raw(number), signal);
+            // Signals fail only if the program has ended.
+            if !has_ended.load(Ordering::Acquire) {
+                let _ = kill(program, signal);
+            }
+            if signal != Signal::SIGTERM || is_told {
+                continue;
+            }
+            is_told = true;
+            let has_ended = Arc::clone(&has_ended);
+            std::thread::spawn(move || {
+                std::thread::sleep(GRACE);
+                if !has_ended.load(Ordering::Acquire) {
+                    let _ = kill(program, Signal::SIGKILL);
+                }
+            });
         }
     });
 }
@@ -80,8 +105,12 @@ fn library() -> std::io::Result<tempfile::NamedTempFile> {
 fn settings(config: &Config, run: u32, accounts: &Path) -> String {
     let numbers: Vec<String> =
         config.nodes.iter().map(|node| u32::from(node.address).to_string()).collect();
+    let others = config.others.iter().flat_map(|other| &other.programs);
+    let others: Vec<String> =
+        others.map(|it| format!("{}/{}", u32::from(it.address), it.bits)).collect();
     let (name, ring, pool) = (&config.name, config.ring_bytes, config.pool_bytes);
-    format!("{name};{ring};{pool};{run};{};{}", accounts.display(), numbers.join(","))
+    let (accounts, nodes, others) = (accounts.display(), numbers.join(","), others.join(","));
+    format!("{name};{ring};{pool};{run};{accounts};{nodes};{others}")
 }
 
 /// Refuses a program that loads no library: its sockets would stay with the kernel in silence.

@@ -9,7 +9,7 @@ pub const LEFT: &str = "-left-";
 /// Most processes of one rack at a time. A process without a row uses the kernel's sockets.
 pub const ROWS: usize = 1024;
 /// First word of a ledger: its format.
-pub const MAGIC: u64 = 0x7261_636b_0000_0002;
+pub const MAGIC: u64 = 0x7261_636b_0000_0003;
 
 /// Counters of a row, by index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,10 +43,30 @@ pub enum Count {
     Claimed,
     /// Bytes sent through memory by reference.
     ReferenceBytes,
+    /// Connections to other racks that go by all NICs.
+    ByNics,
+    /// Connections to other racks that the kernel carries.
+    NotByNics,
 }
 
 /// Number of counters.
-pub const COUNTS: usize = 14;
+pub const COUNTS: usize = 16;
+/// Most connections of other racks' programs at a time whose address an accepting program is told.
+pub const SHOWN: usize = 8192;
+/// Places of a connection in the table: the first is computed, the others follow it.
+const PLACES: usize = 64;
+/// A place that is being filled.
+const BUSY: u64 = u64::MAX;
+
+/// The true address of a client of another rack.
+#[derive(Debug)]
+#[repr(C)]
+pub struct Shown {
+    /// The socket by which the process of the rack's NICs connects; 0 if the place is free.
+    socket: AtomicU64,
+    /// The client.
+    client: AtomicU64,
+}
 
 /// What one process has counted.
 #[derive(Debug)]
@@ -69,6 +89,8 @@ pub struct Ledger {
     pub pool_bytes: AtomicU64,
     /// Files with unread bytes of connections that returned to the kernel.
     pub left_files: AtomicU64,
+    /// Clients of other racks.
+    pub shown: [Shown; SHOWN],
     /// One row per process.
     pub rows: [Row; ROWS],
 }
@@ -123,5 +145,41 @@ impl Ledger {
     pub fn give(&self, bytes: u64) {
         let given = |was: u64| Some(was.saturating_sub(bytes));
         let _ = self.pool_bytes.fetch_update(Ordering::AcqRel, Ordering::Acquire, given);
+    }
+
+    fn places(&self, socket: u64) -> impl Iterator<Item = &Shown> {
+        let first = (socket.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 48) as usize;
+        (first..first + PLACES).map(|place| &self.shown[place % SHOWN])
+    }
+
+    /// Notes the client behind a socket. False if the table has no place.
+    #[must_use]
+    pub fn show(&self, socket: u64, client: u64) -> bool {
+        let is_free = |place: &&Shown| {
+            let order = (Ordering::AcqRel, Ordering::Relaxed);
+            place.socket.compare_exchange(0, BUSY, order.0, order.1).is_ok()
+        };
+        self.places(socket).find(is_free).is_some_and(|place| {
+            place.client.store(client, Ordering::Relaxed);
+            place.socket.store(socket, Ordering::Release);
+            true
+        })
+    }
+
+    /// Frees the place of a socket.
+    pub fn hide(&self, socket: u64) {
+        for place in self.places(socket) {
+            let (order, failed) = (Ordering::AcqRel, Ordering::Relaxed);
+            if place.socket.compare_exchange(socket, 0, order, failed).is_ok() {
+                return;
+            }
+        }
+    }
+
+    /// The client behind a socket.
+    #[must_use]
+    pub fn client(&self, socket: u64) -> Option<u64> {
+        let is_it = |place: &&Shown| place.socket.load(Ordering::Acquire) == socket;
+        self.places(socket).find(is_it).map(|place| place.client.load(Ordering::Relaxed))
     }
 }

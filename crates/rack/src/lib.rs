@@ -10,6 +10,7 @@ mod config;
 mod launch;
 pub mod ledger;
 pub mod line;
+pub mod nics;
 pub mod offer;
 pub mod shared;
 mod sync;
@@ -45,6 +46,12 @@ pub enum Error {
         /// The file.
         path: PathBuf,
         /// What is wrong with it.
+        what: String,
+    },
+    /// The process of the rack's NICs cannot begin, or go on.
+    #[error("NICs: {what}")]
+    Nics {
+        /// What is wrong.
         what: String,
     },
     /// The program cannot be started.

@@ -1,9 +1,10 @@
 //! What the two ends of a connection, and the launcher and the library, tell each other.
 
 /// Version of the shared memory and of the messages; both ends must have the same one.
-pub const VERSION: u64 = 0x6574_6872_6163_6b02;
+pub const VERSION: u64 = 0x6574_6872_6163_6b03;
 /// Environment variable with the rack's settings: name, bytes of a ring, bytes of the pool, run,
-/// ledger, addresses; separated by semicolons, and the addresses by commas.
+/// ledger, addresses, networks of other racks; separated by semicolons, and the addresses by
+/// commas. A network is its address and its prefix's bits, joined by a slash.
 pub const VARIABLE: &str = "ETHERMEM_RACK";
 /// Bytes in front of the rings: the header and the words of both directions.
 pub const HEADER_BYTES: usize = 4096;
@@ -13,6 +14,8 @@ pub const RING_BYTES_MIN: u64 = 4096;
 pub const RING_BYTES_MAX: u64 = 64 << 20;
 /// Most addresses of a rack.
 pub const NODES_MAX: usize = 64;
+/// Most networks of all other racks.
+pub const NETWORKS_MAX: usize = 64;
 
 /// One end's address: the IPv4 address and the port, as numbers of this machine.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -36,6 +39,31 @@ pub struct Offer {
     pub client: Address,
     /// The end that accepted.
     pub server: Address,
+}
+
+/// The address that stands for a rack's process of NICs in the name of its mailbox.
+pub const NICS: Address = Address { ip: u32::MAX, port: u32::MAX };
+
+/// The library's question to the process of the rack's NICs: may `client` connect to `server`?
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct Ask {
+    /// [`VERSION`].
+    pub version: u64,
+    /// The program's socket.
+    pub client: Address,
+    /// An address of another rack.
+    pub server: Address,
+}
+
+/// The answer, after the other rack's program has accepted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct Answer {
+    /// [`VERSION`].
+    pub version: u64,
+    /// The port of the process, on the client's address; 0 if the kernel has to connect.
+    pub port: u64,
 }
 
 /// True if a ring of so many bytes can be.

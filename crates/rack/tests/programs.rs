@@ -12,7 +12,7 @@ fn rack(name: &str, ring_bytes: u64) -> Config {
     let node = Node { name: "a".into(), address: Ipv4Addr::LOCALHOST, nics: vec!["lo".into()] };
     // Every test has accounts of its own, also where tests run at once.
     let name = format!("test-{name}-{}", std::process::id());
-    Config { name, ring_bytes, pool_bytes: 1 << 30, nodes: vec![node] }
+    Config { name, ring_bytes, pool_bytes: 1 << 30, nodes: vec![node], ..Config::default() }
 }
 
 /// Runs a program of `tests/programs`; it checks itself.

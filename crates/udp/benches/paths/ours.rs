@@ -10,7 +10,7 @@ use ethermem_udp::{ClientOptions, Driver, Listen, NodePlace, Protect, Server, Wa
 use ethermem_units::{Bytes, Ns};
 use ethermem_wire::clio::{Epoch, Permissions, ProcessId, Protection, Request, SenderId, TenantId};
 
-use super::{BUCKET, Links, Received};
+use super::links::{BUCKET, Links, Received};
 
 const MEMORY: u64 = 16 << 20;
 /// Bytes of a read, and reads in flight.
