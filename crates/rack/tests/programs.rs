@@ -38,6 +38,10 @@ fn case(name: &str) -> Report {
     run(name, 64 << 10, &["cases.py", name])
 }
 
+fn waiting(name: &str) -> Report {
+    run(name, 64 << 10, &["waiting.py", name])
+}
+
 fn seed(variable: &str) -> String {
     std::env::var(variable).unwrap_or_else(|_| {
         let now = std::time::UNIX_EPOCH.elapsed().expect("a clock after 1970");
@@ -132,6 +136,34 @@ fn a_thread_that_sleeps_is_woken_whatever_others_read() {
 #[test]
 fn bytes_that_came_before_a_set_wake_its_thread() {
     assert!(case("watched").memory_bytes > 0);
+}
+
+#[test]
+fn a_set_does_what_the_program_asked_last() {
+    assert!(waiting("changed").memory_bytes > 0);
+}
+
+#[test]
+fn a_thread_that_only_looks_needs_no_bells() {
+    let report = waiting("looks");
+    assert!(report.memory_bytes >= 8000 && report.bells < 20, "{report:?}");
+}
+
+#[test]
+fn a_stream_returns_to_memory_before_the_kernel_is_empty() {
+    let report = waiting("overfull");
+    // The ring, and the bytes that were sent after some of the kernel's had been read.
+    assert!(report.memory_bytes >= (64 << 10) + 60_000 && report.overflows == 1, "{report:?}");
+}
+
+#[test]
+fn a_call_takes_all_bytes_of_the_ring() {
+    assert!(waiting("whole").memory_bytes >= 60_000);
+}
+
+#[test]
+fn no_thread_polls_memory_while_the_kernel_has_its_bytes() {
+    assert!(waiting("busy").kernel_bytes > 100_000);
 }
 
 #[test]
