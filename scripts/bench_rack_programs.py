@@ -131,18 +131,16 @@ def main() -> int:
     parser.add_argument("--mbit", type=int, default=1000, help="rate of each NIC")
     parser.add_argument("--nics", type=int, default=4, help="NICs of a node, for MPTCP")
     parser.add_argument("--quick", action="store_true", help="small sizes: a check of the answers")
-    parser.add_argument("--format", choices=["table", "json"], default="table")
+    parser.add_argument("--json", type=Path, help="where to write all values and answers")
     options = parser.parse_args()
-    if shutil.which(options.command) is None:
+    if "rack" in options.places and shutil.which(options.command) is None:
         print(f"error: {options.command} is not there: `make build`", file=sys.stderr)
         return 2
     with ExitStack() as stack:
         results, lacks = measure(options, stack)
-    print(
-        json.dumps(results, indent=2)
-        if options.format == "json"
-        else table(results, options.places)
-    )
+    print(table(results, options.places))
+    if options.json:
+        options.json.write_text(json.dumps(results, indent=2))
     for lack in lacks:
         print(f"NOT MEASURED: {lack}", file=sys.stderr)
     return 0 if results else 2

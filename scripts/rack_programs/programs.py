@@ -175,9 +175,11 @@ def wait_for_cluster(place: Place, hosts: list[str], ports: list[int]) -> None:
 def mpirun(place: Place, *words: str) -> str:
     """Run an MPI program of one rank a node.
 
-    Each node has a daemon of its own, and both would bind their ranks to the first processor.
+    Each node has a daemon of its own, and both would bind their ranks to the first processor. Ranks
+    that wait let others run: the kernel's part of the network needs a processor, too.
     """
-    start = ["mpirun", "--allow-run-as-root", "-n", str(RANKS), "--bind-to", "none", *place.mpi]
+    start = ["mpirun", "--allow-run-as-root", "-n", str(RANKS), "--bind-to", "none"]
+    start += ["--mca", "mpi_yield_when_idle", "1", *place.mpi]
     return run(place.words(0, *start, *words))
 
 
