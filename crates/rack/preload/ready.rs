@@ -34,9 +34,13 @@ fn reads(poll: &PollFd) -> Option<Use> {
     if poll.events & READ_EVENTS == 0 { None } else { conn::connection(poll.fd) }
 }
 
-/// Polls memory for a while, if the sockets are few.
-fn spin(polls: &[PollFd]) {
+/// Polls memory for a while, if the sockets are few and the kernel has nothing to say.
+fn spin(polls: &mut [PollFd], raw: impl Fn(&mut [PollFd], Option<u64>) -> isize) {
     if !rack::spins() || polls.len() > SPUN_MAX {
+        return;
+    }
+    let is_other = |poll: &PollFd| poll.events & !READ_EVENTS != 0 || reads(poll).is_none();
+    if polls.iter().any(is_other) && raw(polls, Some(0)) != 0 {
         return;
     }
     // Bytes that come by a kernel's socket are the kernel's to see: it must not wait for others.
@@ -67,7 +71,7 @@ pub fn poll(polls: &mut [PollFd], limit_ns: Option<u64>, mask: usize) -> isize {
     // A call that only looks needs no bell: programs that look all the time get bytes without one.
     let sleeps = limit_ns != Some(0);
     let _asleep = sleeps.then(|| {
-        spin(polls);
+        spin(polls, raw);
         Asleep::new(polls)
     });
     loop {

@@ -162,7 +162,7 @@ fn a_call_takes_all_bytes_of_the_ring() {
 }
 
 #[test]
-fn no_thread_polls_memory_while_the_kernel_has_its_bytes() {
+fn no_thread_polls_memory_while_the_kernel_has_an_event() {
     assert!(waiting("busy").kernel_bytes > 100_000);
 }
 
