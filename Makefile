@@ -179,6 +179,13 @@ bench-kv: build ## Measure the key-value server beside redis-server
 	$(PYTHON) scripts/bench_kv.py --command $(TARGET)/release/ethermem --pool node
 	$(PYTHON) scripts/bench_kv.py --command $(TARGET)/release/ethermem --pool node --index node
 
+# RACK_PYTHON has numpy, mpi4py, dask and distributed; without them, two programs are left out.
+RACK_PYTHON ?= $(PYTHON)
+.PHONY: bench-rack
+bench-rack: build ## Measure iperf3, Redis, Open MPI and others on kernel sockets and in a rack
+	$(PYTHON) scripts/bench_rack_programs.py --command $(TARGET)/release/ethermem \
+	    --python $(RACK_PYTHON)
+
 .PHONY: bench-cache
 bench-cache: build ## Measure the cache of a pool beside a memory node without it
 	$(CARGO) bench --locked -p ethermem-kv --bench cache -- $(TARGET)/release/ethermem

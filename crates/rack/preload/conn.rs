@@ -12,7 +12,7 @@ use crate::line::{Consumer, Line, Producer};
 use crate::lock::Lock;
 use crate::offer::{Address, HEADER_BYTES, memory_bytes};
 use crate::shared::References;
-use crate::{rack, sys};
+use crate::{rack, sys, tx};
 
 /// Descriptors from this number on stay with the kernel.
 pub const DESCRIPTORS: usize = 65_536;
@@ -115,6 +115,8 @@ pub struct Slot {
     pub tries: AtomicU32,
     /// Microseconds for which the next wait polls memory.
     pub spin_us: AtomicU32,
+    /// Microseconds for which the next non-blocking call polls for room.
+    pub room_us: AtomicU32,
     /// The listener that accepted it, plus 1.
     pub listener: AtomicU32,
     end: AtomicUsize,
@@ -163,6 +165,7 @@ impl Slot {
             users: AtomicU32::new(0),
             tries: AtomicU32::new(0),
             spin_us: AtomicU32::new(0),
+            room_us: AtomicU32::new(0),
             listener: AtomicU32::new(0),
             end: AtomicUsize::new(0),
             memory: AtomicUsize::new(0),
@@ -306,6 +309,7 @@ pub fn insert(fd: i32) -> Option<&'static Slot> {
         NEXT.store((number + 1) % SLOTS, Ordering::Relaxed);
         HIGHEST.fetch_max(number + 1, Ordering::AcqRel);
         slot.spin_us.store(rack::SPIN_US_MAX, Ordering::Relaxed);
+        slot.room_us.store(tx::ROOM_US_MAX, Ordering::Relaxed);
         slot.owed.store(-1, Ordering::Relaxed);
         slot.mailbox.store(-1, Ordering::Relaxed);
         slot.listener.store(0, Ordering::Relaxed);

@@ -83,6 +83,7 @@ extern "C" fn after_fork() {
     rack::enter_process();
     conn::after_fork();
     mailbox::after_fork();
+    ready::after_fork();
     shared::after_fork();
 }
 

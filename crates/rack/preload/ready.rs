@@ -7,6 +7,7 @@ use core::hint::spin_loop;
 use core::sync::atomic::{AtomicU32, Ordering};
 
 use crate::conn::{self, Use};
+use crate::lock::Lock;
 use crate::sys::{self, EpollEvent, PollFd, Time};
 use crate::{rack, rx};
 
@@ -17,32 +18,36 @@ const SPIN_NS: u64 = 30_000;
 /// Most descriptors of a `select`.
 pub const SELECT_MAX: usize = 1024;
 
+/// Held while what a set is owed is compared with what the program asks for.
+static LOCK: Lock = Lock::new();
 /// Sockets that are owed an event of an epoll set.
 static OWED: AtomicU32 = AtomicU32::new(0);
 
-/// True if bytes of the ring are here. Otherwise, the next ones will ring.
-fn is_readable(used: &Use) -> bool {
+/// True if bytes of the ring are here. Otherwise, the next ones will ring if the thread sleeps.
+fn is_readable(used: &Use, sleeps: bool) -> bool {
     let Some(end) = used.end() else { return false };
     let _held = end.rx.lock();
-    rx::arm(used, end)
+    if sleeps { rx::arm(used, end) } else { rx::glance(used, end) }
 }
 
 fn reads(poll: &PollFd) -> Option<Use> {
     if poll.events & READ_EVENTS == 0 { None } else { conn::connection(poll.fd) }
 }
 
-/// Polls memory for a while, if the sockets are few.
-fn spin(polls: &[PollFd]) {
+/// Polls memory for a while, if the sockets are few and the kernel has nothing to say.
+fn spin(polls: &mut [PollFd], raw: impl Fn(&mut [PollFd], Option<u64>) -> isize) {
     if !rack::spins() || polls.len() > SPUN_MAX {
         return;
     }
-    let is_in_ring = |used: &Use| used.slot.view(false).is_some();
-    if !polls.iter().filter_map(reads).any(|used| is_in_ring(&used)) {
+    let is_other = |poll: &PollFd| poll.events & !READ_EVENTS != 0 || reads(poll).is_none();
+    if polls.iter().any(is_other) && raw(polls, Some(0)) != 0 {
         return;
     }
-    let has = |used: &Use| used.end().is_some_and(|end| rx::available(used, end) > 0);
+    // Bytes that come by a kernel's socket are the kernel's to see: it must not wait for others.
+    let awaits = |used: &Use| used.end().is_some_and(|end| rx::awaits_ring(used, end));
+    let all_await = || polls.iter().filter_map(reads).all(|used| awaits(&used));
     let until = rack::now_ns() + SPIN_NS;
-    while rack::now_ns() < until && !polls.iter().filter_map(reads).any(|used| has(&used)) {
+    while all_await() && rack::now_ns() < until {
         for _ in 0..16 {
             spin_loop();
         }
@@ -63,14 +68,16 @@ pub fn poll(polls: &mut [PollFd], limit_ns: Option<u64>, mask: usize) -> isize {
         return raw(polls, limit_ns);
     }
     let start = rack::now_ns();
-    if limit_ns != Some(0) {
-        spin(polls);
-    }
-    let _asleep = Asleep::new(polls);
+    // A call that only looks needs no bell: programs that look all the time get bytes without one.
+    let sleeps = limit_ns != Some(0);
+    let _asleep = sleeps.then(|| {
+        spin(polls, raw);
+        Asleep::new(polls)
+    });
     loop {
         let mut is_any = false;
         for poll in polls.iter() {
-            is_any |= reads(poll).is_some_and(|used| is_readable(&used));
+            is_any |= reads(poll).is_some_and(|used| is_readable(&used, sleeps));
         }
         let left = limit_ns.map(|limit| limit.saturating_sub(rack::now_ns() - start));
         let found = raw(polls, if is_any { Some(0) } else { left });
@@ -78,7 +85,7 @@ pub fn poll(polls: &mut [PollFd], limit_ns: Option<u64>, mask: usize) -> isize {
             return found;
         }
         for poll in polls.iter_mut() {
-            correct(poll);
+            correct(poll, sleeps);
         }
         let count = polls.iter().filter(|poll| poll.revents != 0).count();
         if count > 0 || left == Some(0) {
@@ -116,10 +123,10 @@ impl Drop for Asleep {
 }
 
 /// Makes what the kernel says about a socket true of the stream.
-fn correct(poll: &mut PollFd) {
+fn correct(poll: &mut PollFd, sleeps: bool) {
     let Some(used) = reads(poll) else { return };
     let Some(end) = used.end() else { return };
-    if is_readable(&used) {
+    if is_readable(&used, sleeps) {
         poll.revents |= poll.events & READ_EVENTS;
     } else if end.error.load(Ordering::Acquire) != 0 {
         poll.revents |= sys::POLLERR;
@@ -190,14 +197,45 @@ pub unsafe fn select(
     bits
 }
 
+/// In a fork's child: no other thread holds the lock here.
+pub fn after_fork() {
+    LOCK.reset();
+}
+
+/// `epoll_ctl`. What the program asks for replaces what the set was owed before.
+///
+/// # Safety
+/// `event` must be null or point to an event.
+pub unsafe fn control(epoll: i32, operation: i32, fd: i32, event: *const EpollEvent) -> isize {
+    let a = [epoll as usize, operation as usize, fd as usize, event as usize];
+    // SAFETY: the event is the program's.
+    let raw = || unsafe { sys::call4(sys::EPOLL_CTL, a[0], a[1], a[2], a[3]) };
+    let Some(used) = conn::connection(fd) else { return raw() };
+    let _held = LOCK.lock();
+    let done = raw();
+    if done != 0 {
+        return done;
+    }
+    let slot = used.slot;
+    let is_owed = slot.owed.load(Ordering::Acquire) == epoll;
+    if is_owed && slot.owed_fd.load(Ordering::Relaxed) == fd {
+        forgive(slot);
+    }
+    if operation != sys::EPOLL_DEL {
+        // SAFETY: the kernel has read the event.
+        watched(&used, epoll, unsafe { event.read_unaligned() });
+    }
+    done
+}
+
 /// After a socket was put into an epoll set, or its events were changed.
-pub fn watched(epoll: i32, fd: i32, event: EpollEvent) {
-    let Some(used) = conn::connection(fd) else { return };
+fn watched(used: &Use, epoll: i32, event: EpollEvent) {
+    let fd = used.fd;
     let Some(end) = used.end() else { return };
     end.epolled.store(1, Ordering::Release);
     let _held = end.rx.lock();
     let (events, data) = (event.events, event.data);
-    if events & sys::EPOLLIN == 0 || !rx::arm(&used, end) {
+    if events & sys::EPOLLIN == 0 || !rx::arm(used, end) {
         return;
     }
     // SAFETY: the lock of this direction is held.
@@ -215,11 +253,12 @@ pub fn watched(epoll: i32, fd: i32, event: EpollEvent) {
     }
 }
 
-fn modify(epoll: i32, fd: i32, events: u32, data: u64) {
+/// False if the set does not have the socket any more.
+fn modify(epoll: i32, fd: i32, events: u32, data: u64) -> bool {
     let event = EpollEvent { events, data };
     let at = &raw const event as usize;
     // SAFETY: the kernel reads the event.
-    unsafe { sys::call4(sys::EPOLL_CTL, epoll as usize, sys::EPOLL_MOD, fd as usize, at) };
+    unsafe { sys::call4(sys::EPOLL_CTL, epoll as usize, sys::EPOLL_MOD, fd as usize, at) == 0 }
 }
 
 /// A slot that is freed is owed nothing.
@@ -243,6 +282,10 @@ fn owes(epoll: i32, data: u64) -> Option<&'static conn::Slot> {
 
 /// The event that a slot owes, if its bytes are still here; its set has the program's events again.
 fn pay(epoll: i32, slot: &'static conn::Slot) -> Option<EpollEvent> {
+    let _held = LOCK.lock();
+    if slot.owed.load(Ordering::Acquire) != epoll {
+        return None;
+    }
     let asked = slot.owed_events.load(Ordering::Relaxed);
     let data = slot.owed_data.load(Ordering::Relaxed);
     let used = conn::hold(slot);
@@ -250,7 +293,10 @@ fn pay(epoll: i32, slot: &'static conn::Slot) -> Option<EpollEvent> {
     let is_once = has && asked & sys::EPOLLONESHOT != 0;
     // An event of a set that wants one alone disables the socket: no event is enabled but errors.
     let events = if is_once { sys::EPOLLONESHOT } else { asked };
-    modify(epoll, slot.owed_fd.load(Ordering::Relaxed), events, data);
+    if !modify(epoll, slot.owed_fd.load(Ordering::Relaxed), events, data) {
+        forgive(slot);
+        return None;
+    }
     if !has || asked & (sys::EPOLLET | sys::EPOLLONESHOT) != 0 {
         forgive(slot);
     }

@@ -120,7 +120,11 @@ fn step(used: &Use, end: &End, buffers: &mut Buffers, total: usize, flags: u32) 
             look(used, end, consumer, &view)
         }
         Next::Ring(available) => {
-            let bytes = available.min((total - buffers.done) as u64) as usize;
+            let mut bytes = available.min((total - buffers.done) as u64) as usize;
+            if flags & sys::MSG_PEEK == 0 {
+                // The sender has room for the first piece while the next ones are copied.
+                bytes = bytes.min(tx::PIECE_BYTES);
+            }
             if flags & sys::MSG_TRUNC == 0 {
                 buffers.copy(&view, consumer.tail, bytes, false);
             } else {
@@ -300,6 +304,20 @@ pub fn arm(used: &Use, end: &End) -> bool {
     }
 }
 
+/// As [`arm`] for a thread that will not sleep: the bell is armed only if others may.
+pub fn glance(used: &Use, end: &End) -> bool {
+    let view = used.slot.view(false).filter(|_| !end.always_rings());
+    let Some(view) = view else { return arm(used, end) };
+    // SAFETY: the caller holds the lock of this direction.
+    let consumer = unsafe { &mut *end.consumer.get() };
+    if consumer.next(view.line, view.size) != Next::Ring(0) {
+        return arm(used, end);
+    }
+    consumer.quiet(view.line);
+    take_stale_bells(used.fd, consumer, &view);
+    false
+}
+
 fn arm_with(used: &Use, consumer: &mut Consumer, view: &View) -> bool {
     match consumer.arm(view.line) {
         Armed::Empty(0) => false,
@@ -321,6 +339,15 @@ pub fn available(used: &Use, end: &End) -> u64 {
         Next::Ring(bytes) => bytes,
         _ => 0,
     }
+}
+
+/// True if the next bytes will come into the ring, which is empty.
+pub fn awaits_ring(used: &Use, end: &End) -> bool {
+    let _held = end.rx.lock();
+    let Some(view) = used.slot.view(false) else { return false };
+    // SAFETY: the lock of this direction is held.
+    let consumer = unsafe { &mut *end.consumer.get() };
+    consumer.next(view.line, view.size) == Next::Ring(0)
 }
 
 /// Bytes of the stream that can be received now.

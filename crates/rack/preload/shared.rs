@@ -155,7 +155,7 @@ fn reserve(used: &Use, end: &End, bytes: u64) -> Result<Reserved, isize> {
     let Some(view) = view.filter(|view| bytes <= view.size) else { return Ok(Reserved::Elsewhere) };
     // SAFETY: the lock of this direction is held.
     let producer = unsafe { &mut *end.producer.get() };
-    if !tx::enter(used, end, producer, &view) || end.stay.load(Ordering::Acquire) != 0 {
+    if !tx::enter(used, end, producer, &view, 0) || end.stay.load(Ordering::Acquire) != 0 {
         return Ok(Reserved::Elsewhere);
     }
     match producer.room(view.line, view.size) {

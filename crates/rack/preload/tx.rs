@@ -1,8 +1,9 @@
 //! Sending: into the ring while it has room, by the kernel's socket otherwise.
 //!
 //! A blocking call waits for room for a few milliseconds, and then goes on by the kernel, whose
-//! socket knows about timeouts, signals and dead peers. A non-blocking call goes on by the kernel
-//! at once: so the socket is writable exactly when a call can send.
+//! socket knows about timeouts, signals and dead peers. A non-blocking call polls memory for a few
+//! microseconds, as a reader that runs makes room in less time than the kernel needs for the bytes.
+//! Then it goes on by the kernel: so the socket is writable exactly when a call can send.
 
 use core::hint::spin_loop;
 use core::sync::atomic::{Ordering, fence};
@@ -14,11 +15,17 @@ use crate::line::Producer;
 use crate::{mailbox, rack, restart, rx, sys};
 
 /// Bytes that are published at once, so that the receiver copies while the sender does.
-const PIECE_BYTES: usize = 32 << 10;
-/// Bytes that the kernel may still hold when the stream returns to the ring: a bell surely fits.
+pub const PIECE_BYTES: usize = 32 << 10;
+/// Bytes that the kernel may still hold when the stream of a blocking call returns to the ring.
 const KERNEL_QUEUE_BYTES: usize = 16 << 10;
 /// How long a blocking call waits for the kernel's queue while its reader takes nothing.
 const DRAIN_MS: u32 = 10;
+/// Longest time for which a non-blocking call polls memory for room, and the shortest, in
+/// microseconds.
+pub const ROOM_US_MAX: u32 = 100;
+const ROOM_US_LEAST: u32 = 2;
+/// How often a non-blocking call on one processor lets the reader run.
+const ROOM_YIELDS: u32 = 2;
 /// How long a blocking call waits for room in the ring.
 const ROOM_MS: i64 = 10;
 /// How often a sender whose peer does not read asks if it lives.
@@ -37,19 +44,22 @@ enum Step {
 /// Sends the buffers; the result is the kernel's.
 pub fn send(used: &Use, end: &End, buffers: &mut Buffers, total: usize, flags: u32) -> isize {
     let mut waited = false;
-    let blocks = flags & sys::MSG_DONTWAIT == 0;
-    let mut signals = if blocks && total > PIECE_BYTES { restart::hold() } else { None };
+    let mut room = Room::new(used);
+    // A call that does not wait is not interrupted.
+    let waits = || restart::interrupts() && !is_nonblocking(used.fd, flags);
+    let mut signals = if total > PIECE_BYTES && waits() { restart::hold() } else { None };
     loop {
         let held = end.tx.lock();
         let step = step(used, end, buffers, total, flags, waited);
         drop(held);
-        if blocks && signals.is_none() && buffers.done < total {
+        if signals.is_none() && buffers.done < total && waits() {
             signals = restart::hold();
         }
         match step {
             Step::Sent if buffers.done == total => return total as isize,
             Step::Sent => waited = false,
             Step::Failed(error) => return finish(buffers, error),
+            Step::Full if is_nonblocking(used.fd, flags) => waited = !room.poll(used, end),
             Step::Full => {
                 wait_for_room(used, end, 1);
                 if signals.as_ref().is_some_and(restart::Held::has_signal) {
@@ -88,7 +98,7 @@ fn step(
         return by_kernel(used, end, producer, buffers, total, flags);
     };
     let stays = end.stay.load(Ordering::Acquire) != 0;
-    if !enter(used, end, producer, &view) {
+    if !enter(used, end, producer, &view, flags) {
         return by_kernel(used, end, producer, buffers, total, flags);
     }
     let by_ring = !stays && put(used, end, producer, &view, buffers, total);
@@ -96,8 +106,7 @@ fn step(
         return Step::Sent;
     }
     let full = !stays && producer.room(view.line, view.size) == Ok(0);
-    let waits = full && !waited && flags & sys::MSG_DONTWAIT == 0 && is_alive(used.fd);
-    if waits && !sys::is_nonblocking(used.fd) {
+    if full && !waited && is_alive(used.fd) {
         return Step::Full;
     }
     rack::count(Count::Overflows, 1);
@@ -107,15 +116,20 @@ fn step(
 }
 
 /// True if the next bytes go into the ring, as far as it has room.
-pub fn enter(used: &Use, end: &End, producer: &mut Producer, view: &View) -> bool {
+pub fn enter(
+    used: &Use,
+    end: &End,
+    producer: &mut Producer,
+    view: &View,
+    flags: u32,
+) -> bool {
     if producer.in_ring() {
         return true;
     }
     let enters = has_joined(used)
         && end.stay.load(Ordering::Acquire) == 0
         && producer.may_enter_ring(view.line)
-        && sys::ioctl_number(used.fd, sys::SIOCOUTQ) <= KERNEL_QUEUE_BYTES
-        && is_alive(used.fd);
+        && has_room_for_bell(used.fd, flags);
     if enters {
         producer.enter_ring(view.line);
     }
@@ -232,6 +246,18 @@ fn by_kernel(
     if sent == sys::EAGAIN { Step::KernelFull } else { Step::Failed(sent) }
 }
 
+fn is_nonblocking(fd: i32, flags: u32) -> bool {
+    flags & sys::MSG_DONTWAIT != 0 || sys::is_nonblocking(fd)
+}
+
+/// True if the socket takes a bell behind the bytes that it has, and the other end is there. A
+/// third of a writable socket's memory is free. A call that may wait does so until the kernel has
+/// few bytes, so that its stream stays in memory.
+fn has_room_for_bell(fd: i32, flags: u32) -> bool {
+    sys::poll_one(fd, sys::POLLOUT | sys::POLLRDHUP, 0) == Ok(sys::POLLOUT)
+        && (sys::ioctl_number(fd, sys::SIOCOUTQ) <= KERNEL_QUEUE_BYTES || is_nonblocking(fd, flags))
+}
+
 /// True unless the other end has closed, or will send no more: then the kernel's socket knows what
 /// a call must return.
 fn is_alive(fd: i32) -> bool {
@@ -271,6 +297,53 @@ pub fn wait_for_room(used: &Use, end: &End, bytes: u64) {
     word.store(0, Ordering::Relaxed);
 }
 
+/// How long a non-blocking call may still poll for room, over all its bytes. A connection whose
+/// reader makes none in time gets less of it.
+struct Room {
+    budget_ns: u64,
+}
+
+impl Room {
+    fn new(used: &Use) -> Room {
+        Room { budget_ns: u64::from(used.slot.room_us.load(Ordering::Relaxed)) * 1000 }
+    }
+
+    /// Polls memory. True if there is room.
+    fn poll(&mut self, used: &Use, end: &End) -> bool {
+        let Some(view) = used.slot.view(true) else { return false };
+        // SAFETY: only a copy is read; the lock is not needed for a guess.
+        let head = unsafe { (*end.producer.get()).head };
+        let tail = &view.line.consumed.0.tail;
+        let is_full = || head.wrapping_sub(tail.load(Ordering::Acquire)) >= view.size;
+        // A peer whose own bytes are unread may wait for this thread to read them.
+        let may_read = || !used.slot.view(false).is_some_and(|from| from.line.has_bytes());
+        if !rack::spins() {
+            let yields = if self.budget_ns == 0 { 0 } else { ROOM_YIELDS };
+            self.budget_ns = 0;
+            for _ in 0..yields {
+                // SAFETY: the call has no arguments.
+                unsafe { sys::call4(sys::YIELD, 0, 0, 0, 0) };
+            }
+            return !is_full();
+        }
+        let start = rack::now_ns();
+        let mut took_ns = 0;
+        while is_full() && may_read() && took_ns < self.budget_ns {
+            for _ in 0..16 {
+                spin_loop();
+            }
+            took_ns = rack::now_ns() - start;
+        }
+        self.budget_ns = self.budget_ns.saturating_sub(took_ns);
+        let room_us = &used.slot.room_us;
+        let was = room_us.load(Ordering::Relaxed);
+        let is_full = is_full();
+        let next = if is_full { (was / 2).max(ROOM_US_LEAST) } else { (was * 2).min(ROOM_US_MAX) };
+        room_us.store(next, Ordering::Relaxed);
+        !is_full
+    }
+}
+
 /// The program's limit of how long a call waits.
 enum Wait {
     Limited,
@@ -279,7 +352,7 @@ enum Wait {
 
 /// Waits until the kernel's socket takes bytes, as a blocking call does.
 fn wait_for_kernel(fd: i32, flags: u32, mask: Option<&u64>) -> Result<Wait, isize> {
-    if flags & sys::MSG_DONTWAIT != 0 || sys::is_nonblocking(fd) {
+    if is_nonblocking(fd, flags) {
         return Err(sys::EAGAIN);
     }
     let mut limit = sys::Time::default();

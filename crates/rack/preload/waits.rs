@@ -150,14 +150,8 @@ unsafe extern "C" fn epoll_ctl(
     fd: i32,
     event: *const EpollEvent,
 ) -> i32 {
-    let a = [epoll as usize, operation as usize, fd as usize, event as usize];
     // SAFETY: the event is the program's.
-    let done = unsafe { sys::call4(sys::EPOLL_CTL, a[0], a[1], a[2], a[3]) };
-    if done == 0 && operation != sys::EPOLL_DEL {
-        // SAFETY: the kernel has read the event.
-        ready::watched(epoll, fd, unsafe { event.read_unaligned() });
-    }
-    result(done) as i32
+    result(unsafe { ready::control(epoll, operation, fd, event) }) as i32
 }
 
 /// Waits, unless the set is owed events.

@@ -73,6 +73,15 @@ pub struct Line {
     pub waits: Apart<Waits>,
 }
 
+impl Line {
+    /// True if the ring seems to have bytes: a guess of a thread that holds no lock.
+    #[must_use]
+    pub fn has_bytes(&self) -> bool {
+        let head = self.produced.0.head.load(Ordering::Acquire) & !CLOSED;
+        head != self.consumed.0.tail.load(Ordering::Acquire)
+    }
+}
+
 /// The producer's own position; the other end cannot change it.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C)]

@@ -38,6 +38,10 @@ fn case(name: &str) -> Report {
     run(name, 64 << 10, &["cases.py", name])
 }
 
+fn waiting(name: &str) -> Report {
+    run(name, 64 << 10, &["waiting.py", name])
+}
+
 fn seed(variable: &str) -> String {
     std::env::var(variable).unwrap_or_else(|_| {
         let now = std::time::UNIX_EPOCH.elapsed().expect("a clock after 1970");
@@ -135,6 +139,34 @@ fn bytes_that_came_before_a_set_wake_its_thread() {
 }
 
 #[test]
+fn a_set_does_what_the_program_asked_last() {
+    assert!(waiting("changed").memory_bytes > 0);
+}
+
+#[test]
+fn a_thread_that_only_looks_needs_no_bells() {
+    let report = waiting("looks");
+    assert!(report.memory_bytes >= 8000 && report.bells < 20, "{report:?}");
+}
+
+#[test]
+fn a_stream_returns_to_memory_before_the_kernel_is_empty() {
+    let report = waiting("overfull");
+    // The ring, and the bytes that were sent after some of the kernel's had been read.
+    assert!(report.memory_bytes >= (64 << 10) + 60_000 && report.overflows == 1, "{report:?}");
+}
+
+#[test]
+fn a_call_takes_all_bytes_of_the_ring() {
+    assert!(waiting("whole").memory_bytes >= 60_000);
+}
+
+#[test]
+fn no_thread_polls_memory_while_the_kernel_has_an_event() {
+    assert!(waiting("busy").kernel_bytes > 100_000);
+}
+
+#[test]
 fn an_urgent_byte_keeps_no_reader_busy() {
     case("urgent");
 }
@@ -223,17 +255,64 @@ fn the_examples_pass_buffers_in_rust_and_in_c() {
     assert!(!std::process::Command::new(&program).status().unwrap().success(), "not in a rack");
 }
 
+fn is_installed(program: &str) -> bool {
+    std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default())
+        .any(|folder| folder.join(program).is_file())
+}
+
 #[test]
 fn redis_answers_as_without_a_rack() {
-    let is_here = |program: &str| {
-        std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default())
-            .any(|folder| folder.join(program).is_file())
-    };
-    if !["redis-server", "redis-benchmark", "redis-cli"].into_iter().all(is_here) {
+    if !["redis-server", "redis-benchmark", "redis-cli"].into_iter().all(is_installed) {
         println!("SKIPPED: redis is not installed");
         return;
     }
     let report = run("redis", 64 << 10, &["redis_clients.py"]);
     assert!(report.memory_bytes > 10_000_000, "{report:?}");
     assert!(report.kernel_bytes < report.memory_bytes, "{report:?}");
+}
+
+/// Runs a program of `scripts/rack_programs` without a rack and in one: both answers are the same.
+fn unmodified(program: &str, needs: &[&str]) {
+    if let Some(lack) = needs.iter().find(|name| !is_installed(name)) {
+        println!("SKIPPED: {lack} is not installed");
+        return;
+    }
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scripts/bench_rack_programs.py");
+    let folder = tempfile::tempdir().unwrap();
+    let words = |out: &Path| -> Vec<OsString> {
+        let words = ["--quick", "--rounds", "1", "--places", "loopback", "--programs", program];
+        let start = [PYTHON.into(), script.clone().into()];
+        let end = ["--json".into(), out.into()];
+        start.into_iter().chain(words.map(OsString::from)).chain(end).collect()
+    };
+    let answer = |out: &Path| {
+        let text = std::fs::read_to_string(out).expect("it was written");
+        let line = text.lines().find(|line| line.contains("\"answer\"")).map(str::to_owned);
+        line.filter(|line| line.len() > 20).expect("an answer")
+    };
+    let (plain, rack_out) = (folder.path().join("plain"), folder.path().join("rack"));
+    let own = words(&plain);
+    let status = std::process::Command::new(&own[0]).args(&own[1..]).status().unwrap();
+    assert!(status.success(), "{program} on kernel sockets: {status}");
+    let (report, status) =
+        ethermem_rack::run(&rack(program, 256 << 10), &words(&rack_out)).expect("it runs");
+    assert!(status.success() && report.is_closed, "{status}: {report:?}");
+    assert_eq!((report.faults, report.stranded_bytes), (0, 0), "{report:?}");
+    assert!(report.memory_bytes > 1_000_000, "{report:?}");
+    assert_eq!(answer(&plain), answer(&rack_out));
+}
+
+#[test]
+fn iperf3_answers_as_without_a_rack() {
+    unmodified("iperf3", &["iperf3"]);
+}
+
+#[test]
+fn a_redis_cluster_answers_as_without_a_rack() {
+    unmodified("redis", &["redis-server", "redis-benchmark", "redis-cli"]);
+}
+
+#[test]
+fn open_mpi_answers_as_without_a_rack() {
+    unmodified("collectives", &["mpirun", "mpicc"]);
 }

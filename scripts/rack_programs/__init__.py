@@ -1,0 +1,1 @@
+"""Programs that nobody of this project wrote, and where they run."""
