@@ -39,7 +39,12 @@ impl Pager<'_> {
                 *child.table.entry(page) = Page { queued: false, ..entry };
             }
         }
-        Ok(Some(self.add(child)))
+        let occupied = parent.occupied;
+        self.forked(id);
+        let child = self.add(child);
+        // They share these pages, and each write copies one.
+        self.set_occupied(child, occupied);
+        Ok(Some(child))
     }
 
     /// Settles a fork's child, which has announced itself and waits: replaces what the pager
@@ -105,7 +110,9 @@ impl Pager<'_> {
             }
             *process.table.entry(page) = entry;
         }
+        process.fresh.remove(to..to + bytes);
         if !kept {
+            process.fresh.remove(from..from + bytes);
             process.served.remove(from..from + bytes);
         }
         process.served.insert(to..to + bytes);
@@ -124,6 +131,7 @@ impl Pager<'_> {
     pub(crate) fn unmap(&mut self, id: usize, start: u64, end: u64) {
         self.forget(id, start, end);
         if let Some(process) = self.processes.get_mut(&id) {
+            process.fresh.remove(start..end);
             process.served.remove(start..end);
         }
     }
@@ -153,6 +161,8 @@ impl Pager<'_> {
             return;
         }
         self.forget(id, 0, !(PAGE_BYTES as u64 - 1));
+        self.forked(id);
+        self.set_occupied(id, 0);
         self.processes.remove(&id);
         self.await_no_more(id);
     }
