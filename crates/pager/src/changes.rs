@@ -36,11 +36,14 @@ impl Pager<'_> {
                 if entry.slot != NO_SLOT {
                     self.setup.store.share(entry.slot);
                 }
-                *child.table.entry(page) = Page { queued: false, ..entry };
+                *child.table.entry(page) = Page { queued: false, refused: false, ..entry };
             }
         }
         let occupied = parent.occupied;
         self.forked(id);
+        if let Some(parent) = self.processes.get_mut(&id) {
+            parent.table.retry_refused();
+        }
         let child = self.add(child);
         // They share these pages, and each write copies one.
         self.set_occupied(child, occupied);

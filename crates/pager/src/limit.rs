@@ -95,7 +95,8 @@ impl Pager<'_> {
     }
 
     pub(crate) fn note_peak(&mut self) {
-        let (local, remote) = (self.local_pages(), self.setup.store.pages());
+        let local = self.room.occupied + self.standby.pages();
+        let remote = self.setup.store.pages();
         self.counts.peak_pages = self.counts.peak_pages.max(local);
         self.counts.held_pages = self.counts.held_pages.max(local + remote);
     }
