@@ -79,6 +79,7 @@ impl Pager<'_> {
         }
         if let Some(process) = self.processes.get_mut(&id) {
             process.served = registered.writable;
+            process.shared = registered.staying_pages;
         }
         true
     }

@@ -73,6 +73,7 @@ impl Pager<'_> {
     pub(crate) fn measure_one(&mut self, id: usize) {
         let Some(process) = self.processes.get_mut(&id) else { return };
         let Some(pages) = process.files.as_ref().map(|files| files.occupied()) else { return };
+        let pages = pages.saturating_sub(process.shared);
         process.has_grown |= pages > process.occupied + GROWN_PAGES;
         self.set_occupied(id, pages);
     }
@@ -201,12 +202,17 @@ impl Pager<'_> {
     /// Lets threads fork for whose children there is room.
     pub(crate) fn allow_forks(&mut self) {
         let Some(limit) = self.limit() else { return };
+        if self.room.forking.is_empty() {
+            return;
+        }
         let has_room = self.occupied() <= self.most(limit);
+        let is_late = self.processes.values().any(Process::is_late);
+        let patience = if is_late { LATE_PATIENCE } else { PATIENCE };
         let mut overruns = 0;
         self.room.forking.retain(|(id, since)| {
             let Some(process) = self.processes.get_mut(id) else { return false };
             let is_asking = process.agent.as_ref().is_some_and(|agent| agent.asked.is_some());
-            if is_asking && (has_room || since.elapsed() > LATE_PATIENCE) {
+            if is_asking && (has_room || since.elapsed() > patience) {
                 overruns += u64::from(!has_room);
                 grant(process);
             }

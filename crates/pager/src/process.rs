@@ -75,6 +75,8 @@ pub(crate) struct Process {
     /// Pages that the process occupies, as last read and updated since. Only
     /// [`Pager::set_occupied`](crate::pager::Pager::set_occupied) changes it.
     pub(crate) occupied: u64,
+    /// Pages that do not count, as the parent of a fork has them: those that stay in any case.
+    pub(crate) shared: u64,
     /// True if it grew by other pages than the pager put.
     pub(crate) has_grown: bool,
     /// Whether its new mappings wait for their registration.
@@ -129,6 +131,7 @@ impl Process {
             ordered: None,
             is_busy: false,
             occupied: 0,
+            shared: 0,
             has_grown: false,
             held: Held::No,
             fresh: Ranges::default(),
@@ -209,6 +212,11 @@ impl Process {
     /// Ranges of absent pages are reported up to this address, from `page` on.
     pub(crate) fn end_of(&self, page: u64) -> Option<u64> {
         self.served.end_of(page).or_else(|| self.fresh.end_of(page))
+    }
+
+    /// True if the agent has yet to answer.
+    pub(crate) fn is_late(&self) -> bool {
+        self.ordered.is_some() || self.is_busy
     }
 
     /// True if a walk through the page table would not come too soon after the last.
@@ -302,13 +310,16 @@ pub(crate) struct Registration {
     pub(crate) writable: Ranges,
     /// Ranges that are zeroes in a fork's child.
     pub(crate) wiped: Ranges,
+    /// Private pages elsewhere.
+    pub(crate) staying_pages: u64,
 }
 
 /// Reads what is registered of the process with these `smaps`, whose agent sent `hello`. Later
 /// changes are reported.
 pub(crate) fn registered(smaps: &str, hello: &Hello) -> io::Result<Registration> {
-    let mut found = Registration::default();
-    for part in memory_map::registered(smaps)? {
+    let (parts, staying_pages) = memory_map::registered(smaps)?;
+    let mut found = Registration { staying_pages, ..Registration::default() };
+    for part in parts {
         for range in without(part.range, hello) {
             found.all.insert(range.clone());
             if part.is_writable {
