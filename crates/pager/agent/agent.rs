@@ -9,7 +9,9 @@
 
 #![no_std]
 
+#[macro_use]
 pub mod exec;
+mod grow;
 #[path = "../src/protocol.rs"]
 pub mod protocol;
 mod sys;
@@ -20,8 +22,8 @@ use core::ptr::{addr_of, addr_of_mut, null, null_mut};
 use core::sync::atomic::{AtomicU32, Ordering};
 
 use protocol::{
-    BATCH_PAGES, Done, FORKED, Hello, INJECTED, Order, PAGE_BYTES, PROOF, SOCKET_VARIABLE, STARTED,
-    TAKE, VERSION, Welcome, feature, request,
+    BATCH_PAGES, Done, FORKED, GO, GRANT, Hello, INJECTED, Order, PAGE_BYTES, PROOF,
+    SOCKET_VARIABLE, STARTED, TAKE, VERSION, Welcome, feature, request,
 };
 
 fn call(number: usize, a: [usize; 6]) -> isize {
@@ -94,7 +96,10 @@ struct Own {
     staging: usize,
     /// Memory shared with the pager: pages are copied here after they were moved.
     shown: usize,
+    /// How far the start is: 1 when the agent's threads have their files, 2 when the program may
+    /// run.
     started: AtomicU32,
+    asking: grow::Asking,
 }
 
 /// What a fork's child needs again: it has neither the agent's thread nor the agent's own memory.
@@ -140,11 +145,12 @@ static START: extern "C" fn(i32, *const *const u8, *const *const u8) = start;
 extern "C" fn start(_: i32, _: *const *const u8, environment: *const *const u8) {
     let Some(register) = register_at_fork() else { return };
     exec::find_all();
+    grow::hold_mappings();
     // SAFETY: glibc's loader passes the environment, which ends with a null pointer; no other
     // thread runs yet.
     unsafe {
         if begin(environment, STARTED) {
-            register(None, None, Some(forked), null());
+            register(Some(grow::forks), None, Some(forked), null());
         }
     }
 }
@@ -347,8 +353,8 @@ fn attach(kind: u32) -> bool {
     let socket = connect(&kept.name[..kept.name_bytes]);
     let shown = socket.and_then(|socket| introduce(socket, &hello, &mut fault));
     if let (Some(socket), Some(file), Some(shown)) = (socket, fault, shown) {
-        let started = AtomicU32::new(0);
-        run_beside(own, Own { socket, fault: file, staging, shown, started });
+        let (started, asking) = (AtomicU32::new(0), grow::Asking::new());
+        run_beside(own, Own { socket, fault: file, staging, shown, started, asking });
     }
     let is_attached = shown.is_some() && fault.is_some();
     for file in [socket, fault].into_iter().flatten() {
@@ -357,6 +363,9 @@ fn attach(kind: u32) -> bool {
     if is_attached {
         // A child of this process can then do the same.
         call3(sys::MADVISE, kept.probe, PAGE_BYTES, sys::DONTNEED);
+        // SAFETY: `run_beside` wrote it.
+        wait_until(unsafe { &(*(own as *const Own)).started }, 2);
+        grow::attached(own);
     } else {
         call3(sys::MUNMAP, own, STACK_BYTES, 0);
         call3(sys::MUNMAP, staging, STAGING_BYTES, 0);
@@ -491,17 +500,36 @@ fn run_beside(own: usize, content: Own) {
     unsafe {
         place.write(content);
         call(sys::SIGPROCMASK, [2, addr_of!(mask) as usize, addr_of_mut!(mask) as usize, 8, 0, 0]);
-        ethermem_agent_clone(sys::CLONE_FLAGS, own + STACK_BYTES, own);
+        ethermem_agent_clone(sys::CLONE_FLAGS, own + STACK_BYTES, own, ethermem_agent_serve);
         call(sys::SIGPROCMASK, [2, addr_of!(mask) as usize, 0, 8, 0, 0]);
-        while (*place).started.load(Ordering::Acquire) == 0 {
-            call(sys::FUTEX, [addr_of!((*place).started) as usize, 128, 0, 0, 0, 0]);
+        wait_until(&(*place).started, 1);
+    }
+}
+
+/// Waits until `word` is at least `value`.
+fn wait_until(word: &AtomicU32, value: u32) {
+    loop {
+        match word.load(Ordering::Acquire) {
+            now if now >= value => return,
+            now => grow::wait(word, now),
         }
     }
 }
 
+/// Sets `word`, and wakes who waits for it.
+fn set(word: &AtomicU32, value: u32) {
+    word.store(value, Ordering::Release);
+    grow::wake(word);
+}
+
 unsafe extern "C" {
-    /// clone(flags, stack); the child calls `ethermem_agent_serve(own)` and never returns.
-    fn ethermem_agent_clone(flags: usize, stack: usize, own: usize) -> isize;
+    /// clone(flags, stack); the child calls `serve(own)`, which never returns.
+    fn ethermem_agent_clone(
+        flags: usize,
+        stack: usize,
+        own: usize,
+        serve: extern "C" fn(usize) -> !,
+    ) -> isize;
 }
 
 global_asm!(
@@ -509,7 +537,9 @@ global_asm!(
     ".globl ethermem_agent_clone",
     "ethermem_agent_clone:",
     "push r12",
+    "push r13",
     "mov r12, rdx",
+    "mov r13, rcx",
     "xor edx, edx",
     "xor r10d, r10d",
     "xor r8d, r8d",
@@ -517,19 +547,19 @@ global_asm!(
     "syscall",
     "test rax, rax",
     "jz 2f",
+    "pop r13",
     "pop r12",
     "ret",
     "2:",
     "xor ebp, ebp",
     "mov rdi, r12",
-    "call {serve}",
+    "call r13",
     "ud2",
-    serve = sym ethermem_agent_serve,
 );
 
-extern "C" fn ethermem_agent_serve(own: usize) -> ! {
-    // SAFETY: `own` is what `run_beside` wrote; only `started` is read by another thread.
-    let own = unsafe { &*(own as *const Own) };
+extern "C" fn ethermem_agent_serve(place: usize) -> ! {
+    // SAFETY: `place` is what `run_beside` wrote; other threads only use its atomics.
+    let own = unsafe { &*(place as *const Own) };
     let (low, high) = (own.socket.min(own.fault), own.socket.max(own.fault));
     if low > 0 {
         call3(sys::CLOSE_RANGE, 0, low - 1, 0);
@@ -538,15 +568,23 @@ extern "C" fn ethermem_agent_serve(own: usize) -> ! {
         call3(sys::CLOSE_RANGE, low + 1, high - 1, 0);
     }
     call3(sys::CLOSE_RANGE, high + 1, u32::MAX as usize, 0);
-    own.started.store(1, Ordering::Release);
-    call(sys::FUTEX, [addr_of!(own.started) as usize, 129, 1, 0, 0, 0]);
+    let (flags, stack) = (sys::CLONE_FLAGS | sys::CLONE_FILES, place + STACK_BYTES / 2);
+    // SAFETY: the lower half of the agent's own memory is this thread's stack alone.
+    if unsafe { ethermem_agent_clone(flags, stack, place, grow::serve) } < 0 {
+        die();
+    }
+    set(&own.started, 1);
     let mut order = Order { kind: 0, count: 0, pages: [0; BATCH_PAGES] };
     // The first answer says that the agent accepts orders from now on, and names its thread.
     let mut done = Done { errors: [0; BATCH_PAGES] };
     done.errors[0] = call3(sys::GETTID, 0, 0, 0) as i32;
+    let mut is_answered = true;
     loop {
         let (at, bytes) = (addr_of!(done) as usize, size_of::<Done>());
-        call(sys::SENDTO, [own.socket, at, bytes, sys::NOSIGNAL, 0, 0]);
+        if is_answered {
+            call(sys::SENDTO, [own.socket, at, bytes, sys::NOSIGNAL, 0, 0]);
+        }
+        is_answered = false;
         let to = addr_of_mut!(order) as usize;
         match call3(sys::READ, own.socket, to, size_of::<Order>()) {
             sys::EINTR => continue,
@@ -554,10 +592,15 @@ extern "C" fn ethermem_agent_serve(own: usize) -> ! {
             _ => die(),
         }
         done.errors = [0; BATCH_PAGES];
-        if order.kind == TAKE {
-            take(own, &order, &mut done);
-        } else {
-            unshare(&order, &mut done);
+        is_answered = order.kind != GRANT;
+        match order.kind {
+            GRANT => own.asking.grant(),
+            GO => {
+                grow::IS_HELD.store(u32::from(order.count > 0), Ordering::SeqCst);
+                set(&own.started, 2);
+            }
+            TAKE => take(own, &order, &mut done),
+            _ => unshare(&order, &mut done),
         }
     }
 }
@@ -571,13 +614,9 @@ fn unshare(order: &Order, done: &mut Done) {
     }
 }
 
-/// Empties the staging area, and moves the pages there.
+/// Moves the pages to the staging area, and empties that, so that they leave local memory.
 fn take(own: &Own, order: &Order, done: &mut Done) {
     let staging = [own.staging as u64, STAGING_BYTES as u64];
-    // While the area is not registered, emptying it causes no event that the pager would have to
-    // read.
-    ioctl(own.fault, request::UNREGISTER, &staging);
-    call3(sys::MADVISE, own.staging, STAGING_BYTES, sys::DONTNEED);
     let range = [staging[0], staging[1], request::MODE_MISSING, 0];
     let registered = ioctl(own.fault, request::REGISTER, &range);
     let count = (order.count as usize).min(BATCH_PAGES);
@@ -601,6 +640,10 @@ fn take(own: &Own, order: &Order, done: &mut Done) {
             }
         }
     }
+    // While the area is not registered, emptying it causes no event that the pager would have to
+    // read.
+    ioctl(own.fault, request::UNREGISTER, &staging);
+    call3(sys::MADVISE, own.staging, STAGING_BYTES, sys::DONTNEED);
 }
 
 /// Copies moved pages to the memory shared with the pager.

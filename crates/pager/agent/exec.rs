@@ -93,7 +93,7 @@ fn own_environment() -> Texts {
 }
 
 /// Converts a kernel result as the C library's functions do.
-fn ended(result: isize) -> i32 {
+pub(super) fn ended(result: isize) -> i32 {
     let place = address_of!("__errno_location");
     if result < 0 && place != 0 {
         // SAFETY: the C library's function, and the word that it names is this thread's.
@@ -267,6 +267,31 @@ unsafe fn search(name: Text) -> Seen {
     }
 }
 
+/// True if the line `name` of this thread's status is `value`; `None` if there is no such line.
+#[inline(never)]
+fn status_is(name: &[u8], value: &[u8]) -> Option<bool> {
+    let mut status = [0; 4096];
+    let path = b"/proc/thread-self/status\0".as_ptr() as usize;
+    let file = call(sys::OPENAT, [sys::HERE, path, sys::CLOEXEC, 0, 0, 0]);
+    if file < 0 {
+        return None;
+    }
+    let bytes = call3(sys::READ, file as usize, status.as_mut_ptr() as usize, status.len());
+    call3(sys::CLOSE, file as usize, 0, 0);
+    let status = &status[..bytes.max(0) as usize];
+    let start = holds(status, name)?;
+    let mut end = start;
+    while end < status.len() && status[end] != b'\n' {
+        end += 1;
+    }
+    Some(is_same(&status[start..end], value))
+}
+
+/// True if this process has no other thread.
+pub(super) fn has_one_thread() -> bool {
+    status_is(b"Threads:\t", b"1") == Some(true)
+}
+
 /// An announcement to the pager, to be followed by a message that the execution is over.
 struct Told {
     name: [u8; NAME_BYTES],
@@ -327,21 +352,7 @@ impl Told {
         while dash > 0 && name[dash - 1] != b'-' {
             dash -= 1;
         }
-        let mut status = [0; 4096];
-        let path = b"/proc/thread-self/status\0".as_ptr() as usize;
-        let file = call(sys::OPENAT, [sys::HERE, path, sys::CLOEXEC, 0, 0, 0]);
-        if file < 0 {
-            return dash > 0;
-        }
-        let bytes = call3(sys::READ, file as usize, status.as_mut_ptr() as usize, status.len());
-        call3(sys::CLOSE, file as usize, 0, 0);
-        let status = &status[..bytes.max(0) as usize];
-        let Some(start) = holds(status, b"Seccomp_filters:\t") else { return dash > 0 };
-        let mut end = start;
-        while end < status.len() && status[end] != b'\n' {
-            end += 1;
-        }
-        dash > 0 && is_same(&status[start..end], &name[dash..])
+        dash > 0 && status_is(b"Seccomp_filters:\t", &name[dash..]).unwrap_or(true)
     }
 
     /// Reports that the execution was tried. After a success only a spawning process still runs to

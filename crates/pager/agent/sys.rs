@@ -4,6 +4,8 @@ pub const READ: usize = 0;
 pub const WRITE: usize = 1;
 pub const CLOSE: usize = 3;
 pub const MMAP: usize = 9;
+pub const MPROTECT: usize = 10;
+pub const BRK: usize = 12;
 pub const PREAD: usize = 17;
 pub const MUNMAP: usize = 11;
 pub const SIGPROCMASK: usize = 14;
@@ -25,6 +27,13 @@ pub const CLOSE_RANGE: usize = 436;
 pub const PROT_READ_WRITE: usize = 3;
 pub const MAP_PRIVATE_ANONYMOUS: usize = 0x22;
 pub const MAP_SHARED: usize = 1;
+/// The kind of a mapping (shared, private) and whether it is anonymous.
+pub const MAP_KIND: usize = 0x2f;
+/// GROWSDOWN, LOCKED and HUGETLB: such memory stays.
+pub const MAP_STAYS: usize = 0x100 | 0x2000 | 0x40000;
+pub const MAP_POPULATE: usize = 0x8000;
+pub const PROT_WRITE: usize = 2;
+pub const PROT_READ_EXECUTE: usize = 5;
 pub const DONTNEED: usize = 4;
 pub const DONTFORK: usize = 10;
 pub const NOHUGEPAGE: usize = 15;
@@ -40,5 +49,10 @@ pub const NOSIGNAL: usize = 0x4000;
 pub const SIGKILL: usize = 9;
 pub const EINTR: isize = -4;
 pub const EAGAIN: isize = -11;
+pub const ENOMEM: isize = -12;
 /// VM, FS, SIGHAND, THREAD, SYSVSEM. FILES is absent: the agent has its own table of files.
 pub const CLONE_FLAGS: usize = 0x100 | 0x200 | 0x800 | 0x10000 | 0x40000;
+/// FILES: the second thread has the agent's table of files.
+pub const CLONE_FILES: usize = 0x400;
+pub const FUTEX_WAIT: usize = 128;
+pub const FUTEX_WAKE: usize = 129;

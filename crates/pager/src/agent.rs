@@ -16,7 +16,9 @@ use nix::unistd::ftruncate;
 
 use crate::door;
 use crate::peer::Peer;
-use crate::protocol::{BATCH_PAGES, Done, Hello, Order, PAGE_BYTES, TAKE, UNSHARE, Welcome};
+use crate::protocol::{
+    Ask, BATCH_PAGES, Done, GO, GRANT, Hello, Order, PAGE_BYTES, TAKE, UNSHARE, Welcome,
+};
 
 /// The shared library that is preloaded into programs.
 pub(crate) const IMAGE: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/agent.so"));
@@ -87,6 +89,8 @@ pub(crate) struct Agent {
     pub(crate) peer: Peer,
     /// Present once the process is served.
     shown: Option<Shown>,
+    /// What threads of the process wait for; a process has one such thread at a time.
+    pub(crate) asked: Option<Ask>,
 }
 
 impl AsFd for Agent {
@@ -111,7 +115,7 @@ impl Agent {
     pub(crate) fn new(socket: OwnedFd, peer: Peer, hello: Hello) -> Agent {
         // Its later messages concern only its own pages.
         let _ = door::pass_pidfds(&socket, false);
-        Agent { socket, hello, peer, shown: None }
+        Agent { socket, hello, peer, shown: None, asked: None }
     }
 
     /// Refuses the announcement, or lets the process proceed.
@@ -140,8 +144,19 @@ impl Agent {
     }
 
     /// Orders pages to be moved to the staging area, and waits briefly for the answer.
-    pub(crate) fn take(&self, pages: &[u64]) -> Answer {
+    pub(crate) fn take(&mut self, pages: &[u64]) -> Answer {
         if self.order(TAKE, pages) { self.answer() } else { Answer::Gone }
+    }
+
+    /// Lets the program run; with `held`, its new mappings wait until they are registered. The
+    /// answer comes later.
+    pub(crate) fn go(&self, held: bool) -> bool {
+        self.order(GO, if held { &[0] } else { &[] })
+    }
+
+    /// Lets the thread proceed that asked last.
+    pub(crate) fn grant(&self) -> bool {
+        self.order(GRANT, &[])
     }
 
     /// Orders pages to be unshared; the answer comes later.
@@ -156,19 +171,36 @@ impl Agent {
         send(self.socket.as_raw_fd(), bytes_of(&order), flags).is_ok()
     }
 
-    /// The answer to the last order.
-    pub(crate) fn answer(&self) -> Answer {
-        let mut ready = [PollFd::new(self.socket.as_fd(), PollFlags::POLLIN)];
-        match poll(&mut ready, PollTimeout::from(PATIENCE_MS)) {
-            Ok(0) | Err(_) => return Answer::Later,
-            Ok(_) => {}
+    /// The answer to the last order. Waits for it briefly.
+    pub(crate) fn answer(&mut self) -> Answer {
+        loop {
+            let mut ready = [PollFd::new(self.socket.as_fd(), PollFlags::POLLIN)];
+            match poll(&mut ready, PollTimeout::from(PATIENCE_MS)) {
+                Ok(0) | Err(_) => return Answer::Later,
+                Ok(_) => {}
+            }
+            match self.hear() {
+                Some(answer) => return answer,
+                None => continue,
+            }
         }
+    }
+
+    /// Reads a message, if one is there; `None` for what a thread asks, which is kept.
+    pub(crate) fn hear(&mut self) -> Option<Answer> {
         let mut done = Box::new(Done { errors: [0; BATCH_PAGES] });
         let to = bytes_of_mut(&mut *done);
         match nix::sys::socket::recv(self.socket.as_raw_fd(), to, MsgFlags::MSG_DONTWAIT) {
-            Ok(bytes) if bytes == size_of::<Done>() => Answer::Done(done),
-            Err(Errno::EINTR | Errno::EAGAIN) => Answer::Later,
-            Ok(_) | Err(_) => Answer::Gone,
+            Ok(bytes) if bytes == size_of::<Done>() => Some(Answer::Done(done)),
+            Ok(bytes) if bytes == size_of::<Ask>() && self.asked.is_none() => {
+                let mut ask = Ask::default();
+                let bytes = bytes_of_mut(&mut ask);
+                bytes.copy_from_slice(&bytes_of(&*done)[..bytes.len()]);
+                self.asked = Some(ask);
+                None
+            }
+            Err(Errno::EINTR | Errno::EAGAIN) => Some(Answer::Later),
+            Ok(_) | Err(_) => Some(Answer::Gone),
         }
     }
 }

@@ -36,10 +36,18 @@ impl Pager<'_> {
                 if entry.slot != NO_SLOT {
                     self.setup.store.share(entry.slot);
                 }
-                *child.table.entry(page) = Page { queued: false, ..entry };
+                *child.table.entry(page) = Page { queued: false, refused: false, ..entry };
             }
         }
-        Ok(Some(self.add(child)))
+        let occupied = parent.occupied;
+        self.forked(id);
+        if let Some(parent) = self.processes.get_mut(&id) {
+            parent.table.retry_refused();
+        }
+        let child = self.add(child);
+        // They share these pages, and each write copies one.
+        self.set_occupied(child, occupied);
+        Ok(Some(child))
     }
 
     /// Settles a fork's child, which has announced itself and waits: replaces what the pager
@@ -71,6 +79,7 @@ impl Pager<'_> {
         }
         if let Some(process) = self.processes.get_mut(&id) {
             process.served = registered.writable;
+            process.shared = registered.staying_pages;
         }
         true
     }
@@ -105,7 +114,9 @@ impl Pager<'_> {
             }
             *process.table.entry(page) = entry;
         }
+        process.fresh.remove(to..to + bytes);
         if !kept {
+            process.fresh.remove(from..from + bytes);
             process.served.remove(from..from + bytes);
         }
         process.served.insert(to..to + bytes);
@@ -124,6 +135,7 @@ impl Pager<'_> {
     pub(crate) fn unmap(&mut self, id: usize, start: u64, end: u64) {
         self.forget(id, start, end);
         if let Some(process) = self.processes.get_mut(&id) {
+            process.fresh.remove(start..end);
             process.served.remove(start..end);
         }
     }
@@ -153,6 +165,8 @@ impl Pager<'_> {
             return;
         }
         self.forget(id, 0, !(PAGE_BYTES as u64 - 1));
+        self.forked(id);
+        self.set_occupied(id, 0);
         self.processes.remove(&id);
         self.await_no_more(id);
     }

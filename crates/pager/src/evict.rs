@@ -5,116 +5,93 @@ use std::time::Instant;
 use ethermem_trace::{Access, AccessKind};
 use ethermem_units::Bytes;
 use nix::errno::Errno;
+use smallvec::SmallVec;
 use xxhash_rust::xxh3::xxh3_128_with_seed;
 
 use crate::agent::Answer;
-use crate::pager::{Local, Pager};
+use crate::pager::Pager;
 use crate::process::Process;
 use crate::protocol::{BATCH_PAGES, Done, PAGE_BYTES};
 use crate::standby::Owner;
+use crate::stream::MOST_PAGES;
 use crate::table::{NO_SLOT, State};
 
 /// Fraction of the limit (1 over this) by which pages are taken out beyond the required number, so
 /// that faults find free room.
 const SLACK_SHARE: u64 = 64;
-/// Excess over the limit, as 1 over this of it, at which pages are evicted even while one is due.
-const PRESSING_SHARE: u64 = 16;
+/// Room in pages that faults find: as many as one of them brings.
+const READY_PAGES: usize = MOST_PAGES;
 /// Size of the standby list: the limit divided by this.
 const STANDBY_SHARE: u64 = 8;
-/// Smallest effective limit in pages: programs need some pages to make progress.
-const SMALLEST_PAGES: u64 = 256;
-
 impl Pager<'_> {
-    /// Pages in local memory, including those on standby.
-    pub(crate) fn local_pages(&self) -> u64 {
-        self.occupied() + self.standby.pages()
-    }
-
-    /// Pages in the memory of programs.
-    fn occupied(&self) -> u64 {
-        self.processes.values().map(|process| process.occupied).sum()
-    }
-
-    /// Rereads how much memory the processes occupy.
-    pub(crate) fn measure(&mut self) {
-        for process in self.processes.values_mut() {
-            process.measure();
+    /// Takes pages out before they are needed, so that faults find room.
+    pub(crate) fn make_room(&mut self) -> Result<(), String> {
+        let Some(limit) = self.limit() else { return Ok(()) };
+        self.hold_near(limit);
+        self.note_peak();
+        if !self.room.is_over && self.local_pages() <= limit {
+            return Ok(());
         }
-        let (local, remote) = (self.local_pages(), self.setup.store.pages());
-        self.counts.peak_pages = self.counts.peak_pages.max(local);
-        self.counts.held_pages = self.counts.held_pages.max(local + remote);
+        self.room.is_over = true;
+        self.widen_standby(limit);
+        // A page that is due is not delayed, unless there is hardly any room.
+        let wanted = if self.next_due().is_some() { 1 } else { READY_PAGES };
+        self.take_for(limit, wanted)
     }
 
-    /// Pages that may be local now.
-    pub(crate) fn limit(&self) -> Option<u64> {
-        match self.setup.local {
-            Local::All => None,
-            Local::Bytes(bytes) => Some((bytes / PAGE_BYTES as u64).max(SMALLEST_PAGES)),
-            Local::Share(share) => {
-                let held = self.local_pages() + self.setup.store.pages();
-                Some(((held as f64 * share) as u64).max(SMALLEST_PAGES))
-            }
-        }
-    }
-
-    /// Takes pages out while local memory exceeds its limit. Returns the process whose agent has
-    /// not answered, if any.
-    pub(crate) fn make_room(&mut self) -> Result<Option<usize>, String> {
-        let Some(limit) = self.limit() else { return Ok(None) };
-        self.is_over |= self.local_pages() > limit;
-        if !self.is_over {
-            return Ok(None);
-        }
-        // The standby list uses part of local memory, once a page has had to leave.
+    /// Gives the standby list its part of local memory, once a page has had to leave.
+    pub(crate) fn widen_standby(&mut self, limit: u64) {
         self.standby.widen(limit / STANDBY_SHARE);
-        let most = limit.saturating_sub(self.standby.capacity());
-        // A page that is due is not delayed, unless faults come without a pause.
-        let pause = if self.next_due().is_some() { limit / PRESSING_SHARE } else { 0 };
-        if self.occupied() <= most + pause {
-            return Ok(None);
-        }
-        let target = most.saturating_sub((limit / SLACK_SHARE).max(BATCH_PAGES as u64 / 2));
-        let began = Instant::now();
-        let late = self.take_until(target);
-        self.counts.taking_ns += u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX);
-        late
     }
 
-    fn take_until(&mut self, target: u64) -> Result<Option<usize>, String> {
-        loop {
-            self.measure();
-            let total = self.occupied();
-            if total <= target {
-                return Ok(None);
-            }
+    /// Takes pages out until `pages` more fit, and some beyond them.
+    pub(crate) fn take_for(&mut self, limit: u64, pages: usize) -> Result<(), String> {
+        let most = self.most(limit);
+        if self.occupied() + pages as u64 <= most {
+            return Ok(());
+        }
+        let slack = (limit / SLACK_SHARE).max(BATCH_PAGES as u64).max(pages as u64);
+        let began = Instant::now();
+        let result = self.take_until(most.saturating_sub(slack), limit);
+        self.counts.taking_ns += u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        result
+    }
+
+    fn take_until(&mut self, target: u64, limit: u64) -> Result<(), String> {
+        // Each process keeps a few pages, fewer where there are many processes.
+        let keep = usize::try_from(limit).unwrap_or(usize::MAX) / (4 * self.processes.len().max(1));
+        let mut tried: SmallVec<[usize; 8]> = SmallVec::new();
+        while self.occupied() > target {
             let largest = self
                 .processes
                 .iter()
-                .filter(|(_, process)| process.can_give())
+                .filter(|(id, process)| process.can_give() && !tried.contains(id))
                 .max_by_key(|(_, process)| process.occupied)
                 .map(|(id, _)| *id);
-            let Some(id) = largest else { return Ok(None) };
-            let wanted = usize::try_from(total - target).unwrap_or(usize::MAX).min(BATCH_PAGES);
-            match self.take_from(id, wanted)? {
+            let Some(id) = largest else { return Ok(()) };
+            self.measure_one(id);
+            let excess = self.occupied().saturating_sub(target);
+            let wanted = usize::try_from(excess).unwrap_or(usize::MAX).min(BATCH_PAGES);
+            match self.take_from(id, wanted, keep)? {
                 Round::Took => {}
-                Round::Late => return Ok(Some(id)),
-                Round::Nothing => {
-                    self.counts.overruns += 1;
-                    return Ok(None);
-                }
+                Round::Late => self.room.late.push(id),
+                Round::Nothing => tried.push(id),
             }
         }
+        Ok(())
     }
 
-    fn take_from(&mut self, id: usize, wanted: usize) -> Result<Round, String> {
+    fn take_from(&mut self, id: usize, wanted: usize, keep: usize) -> Result<Round, String> {
         let Some(process) = self.processes.get_mut(&id) else { return Ok(Round::Nothing) };
-        let pages = process.oldest(wanted).unwrap_or_default();
-        let (false, Some(agent)) = (pages.is_empty(), &process.agent) else {
+        let pages = process.oldest(wanted, keep).unwrap_or_default();
+        let (false, Some(agent)) = (pages.is_empty(), &mut process.agent) else {
             return Ok(Round::Nothing);
         };
         let answer = agent.take(&pages);
         process.ordered = Some(pages);
-        self.answered(id, answer)
+        let round = self.answered(id, answer);
+        self.heed(id);
+        round
     }
 
     /// Handles an agent's answer, or its absence.
@@ -126,12 +103,8 @@ impl Pager<'_> {
                 self.ended(id);
                 Ok(Round::Took)
             }
-            Answer::Done(done) if process.is_busy => {
-                process.is_busy = false;
-                let said = u64::from(done.errors[0].unsigned_abs());
-                if process.agent_thread == 0 && !process.ready(said) {
-                    self.ended(id);
-                }
+            Answer::Done(done) if process.ordered.is_none() => {
+                self.done(id, u64::from(done.errors[0].unsigned_abs()));
                 Ok(Round::Took)
             }
             Answer::Done(done) => {
@@ -171,7 +144,9 @@ impl Pager<'_> {
             // An event may have to be read first, so the pager retries later.
             return Ok(Round::Nothing);
         }
-        process.occupied = process.occupied.saturating_sub(moved.len() as u64);
+        let left = process.occupied.saturating_sub(moved.len() as u64);
+        self.set_occupied(id, left);
+        let Some(process) = self.processes.get_mut(&id) else { return Ok(Round::Nothing) };
         let mut taken = std::mem::take(&mut self.taken);
         let mut kept = Ok(());
         if let Some(agent) = &process.agent {

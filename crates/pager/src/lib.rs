@@ -22,6 +22,7 @@ mod follow;
 mod inject;
 mod keeper;
 mod launch;
+mod limit;
 mod lines;
 mod memory_map;
 mod order;

@@ -5,6 +5,8 @@ use std::io;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
 
+use crate::protocol::PAGE_BYTES;
+
 /// Contiguous private, anonymous memory.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct AnonymousRange {
@@ -88,10 +90,27 @@ pub(crate) struct Registered {
     pub(crate) is_wiped: bool,
 }
 
-/// The registered parts of a process's private, anonymous memory: those with `um` in the file
-/// `smaps`.
-pub(crate) fn registered(smaps: &str) -> io::Result<Vec<Registered>> {
-    Ok(registered_of(&std::fs::read_to_string(smaps)?))
+/// The registered parts of a process's private, anonymous memory, those with `um` in the file
+/// `smaps`, and the number of private pages elsewhere.
+pub(crate) fn registered(smaps: &str) -> io::Result<(Vec<Registered>, u64)> {
+    let smaps = std::fs::read_to_string(smaps)?;
+    Ok((registered_of(&smaps), staying_pages(&smaps)))
+}
+
+/// Private pages of the parts that are not registered: variables of libraries, stacks.
+fn staying_pages(smaps: &str) -> u64 {
+    let (mut pages, mut last) = (0, 0);
+    for line in smaps.lines() {
+        if let Some(size) = line.strip_prefix("Anonymous:") {
+            let kib = size.trim().strip_suffix(" kB").and_then(|kib| kib.parse::<u64>().ok());
+            last = kib.unwrap_or(0) * 1024 / PAGE_BYTES as u64;
+        } else if let Some(flags) = line.strip_prefix("VmFlags:") {
+            let is_registered = flags.split_ascii_whitespace().any(|flag| flag == "um");
+            pages += if is_registered { 0 } else { last };
+            last = 0;
+        }
+    }
+    pages
 }
 
 fn registered_of(smaps: &str) -> Vec<Registered> {
@@ -161,7 +180,7 @@ pub(crate) fn process_of(thread: u32) -> Option<u32> {
 mod tests {
     use super::{
         AnonymousRange, ProcessFiles, Registered, occupied, process_of, registered, registered_of,
-        runs, writable,
+        runs, staying_pages, writable,
     };
 
     const MAPS: &str = "\
@@ -213,9 +232,11 @@ mod tests {
         let smaps = "\
 7f0000000000-7f0000021000 rw-p 00000000 00:00 0
 Size:                132 kB
+Anonymous:           132 kB
 VmFlags: rd wr mr mw me ac um
 7f0000021000-7f0000030000 rw-p 00000000 00:00 0
 Size:                 60 kB
+Anonymous:            12 kB
 VmFlags: rd wr mr mw me ac
 7f1000000000-7f1000001000 r--p 00000000 00:00 0
 VmFlags: rd mr mw me ac wf um
@@ -229,8 +250,10 @@ VmFlags: rd wr mr mw me ac um
             Registered { range: protected, is_writable: false, is_wiped: true },
         ];
         assert_eq!(registered_of(smaps), expected);
-        let this = registered("/proc/self/smaps").expect("this process has a map");
+        assert_eq!(staying_pages(smaps), 3);
+        let (this, staying) = registered("/proc/self/smaps").expect("this process has a map");
         assert_eq!(this, [], "nobody pages this test");
+        assert!(staying > 0, "it has variables and a stack");
     }
 
     #[test]
@@ -268,8 +291,8 @@ VmFlags: rd wr mr mw me ac um
         let text = "7f0000000000-7f0000001000 rw-p 00000000 00:00 0\nVmFlags: rd wr um\n";
         std::fs::write(&smaps, text).expect("room");
         let found = registered(smaps.to_str().expect("a name")).expect("it is there");
-        assert_eq!(found, registered_of(text));
-        assert_eq!(found.len(), 1);
+        assert_eq!(found, (registered_of(text), 0));
+        assert_eq!(found.0.len(), 1);
         assert!(registered("/proc/self/none").is_err());
     }
 

@@ -18,6 +18,7 @@ use crate::counts::Counts;
 use crate::delay::Link;
 use crate::door;
 use crate::fault::{Event, Faults};
+use crate::limit::Room;
 use crate::memory_map;
 use crate::peer::Peer;
 use crate::process::Process;
@@ -98,8 +99,7 @@ pub(crate) struct Pager<'r> {
     /// Seed of the hash that detects changed pages. It is secret, so that no content can be made to
     /// collide.
     pub(crate) seed: u64,
-    /// True if local memory has ever exceeded its limit.
-    pub(crate) is_over: bool,
+    pub(crate) room: Room,
 }
 
 impl<'r> Pager<'r> {
@@ -120,7 +120,7 @@ impl<'r> Pager<'r> {
             taken: vec![0; BATCH_PAGES * PAGE_BYTES],
             began: Instant::now(),
             seed,
-            is_over: false,
+            room: Room::default(),
         }
     }
 
@@ -164,6 +164,7 @@ impl<'r> Pager<'r> {
         let id = self.next_process;
         self.next_process += 1;
         self.processes.insert(id, process);
+        self.room.turns.push_back(id);
         self.counts.processes += 1;
         id
     }
@@ -243,7 +244,8 @@ impl<'r> Pager<'r> {
             let number = process.peer.as_ref().map(|peer| peer.number().as_raw().unsigned_abs());
             process.number = number;
         }
-        if !self.is_settled(id) {
+        let has_order = self.processes.get(&id).is_some_and(|it| it.ordered.is_some());
+        if has_order || !self.is_settled(id) {
             self.again.push((id, page, write));
             return Ok(());
         }
@@ -300,7 +302,7 @@ impl<'r> Pager<'r> {
             return 1;
         }
         let wanted = process.streams.window(page);
-        let end = process.served.end_of(page).unwrap_or(page);
+        let end = process.end_of(page).unwrap_or(page);
         let kept = process.table.get(page).is_kept();
         let pages = (1..wanted)
             .map(|place| page + (place * PAGE_BYTES) as u64)
@@ -354,13 +356,24 @@ impl<'r> Pager<'r> {
         if self.state(id, page) == State::Stored && self.ask(id, page, pages, write) {
             return Ok(());
         }
+        let pages = match self.allowed(pages)? {
+            0 => {
+                self.again.push((id, page, write));
+                return Ok(());
+            }
+            pages => pages,
+        };
+        // What left to make room may have sent this page from standby to the store.
+        if self.state(id, page) == State::Stored && self.ask(id, page, pages, write) {
+            return Ok(());
+        }
         let there = self.in_place(id, page, pages).map(|(faults, content)| {
             let (bytes, result) = faults.copy(page, content);
             (bytes / PAGE_BYTES, result)
         });
         let (put, result) = match there {
             Some(done) => done,
-            None => self.put_gathered(id, page, pages, write)?,
+            None => self.put_gathered(id, page, pages)?,
         };
         for place in 0..put {
             self.arrived(id, page + (place * PAGE_BYTES) as u64);
@@ -416,25 +429,22 @@ impl<'r> Pager<'r> {
         id: usize,
         page: u64,
         pages: usize,
-        write: bool,
     ) -> Result<(usize, nix::Result<()>), String> {
         let mut content = std::mem::take(&mut self.content);
         let gathered = self.gather(id, page, &mut content[..pages * PAGE_BYTES]);
         self.content = content;
-        let empty = gathered?;
+        gathered?;
         let Some(process) = self.processes.get(&id) else { return Ok((0, Ok(()))) };
-        if empty && pages == 1 && !write {
-            let result = process.faults.zero(page);
-            return Ok((usize::from(result.is_ok()), result));
-        }
+        // Fresh memory gets pages of its own, not the kernel's common page of zeroes: a write to
+        // that one would take a page without a fault that is reported.
         let (bytes, result) = process.faults.copy(page, &self.content[..pages * PAGE_BYTES]);
         Ok((bytes / PAGE_BYTES, result))
     }
 
-    /// Fills `to` with the pages from `page` on, and returns whether all of them are zeroes. A run
-    /// of pages in the store is requested at once, as the store may be remote.
-    fn gather(&mut self, id: usize, page: u64, to: &mut [u8]) -> Result<bool, String> {
-        let Some(process) = self.processes.get(&id) else { return Ok(true) };
+    /// Fills `to` with the pages from `page` on. A run of pages in the store is requested at once,
+    /// as the store may be remote.
+    fn gather(&mut self, id: usize, page: u64, to: &mut [u8]) -> Result<(), String> {
+        let Some(process) = self.processes.get(&id) else { return Ok(()) };
         let entries: SmallVec<[Page; MOST_PAGES]> = (page..)
             .step_by(PAGE_BYTES)
             .take(to.len() / PAGE_BYTES)
@@ -458,23 +468,28 @@ impl<'r> Pager<'r> {
                 State::Unknown | State::Removed | State::Resident => content.fill(0),
             }
         }
-        Ok(entries.iter().all(|entry| !entry.is_kept()))
+        Ok(())
     }
 
-    /// Copies pages to the program's memory, and returns the number put before any error.
+    /// Copies pages to the program's memory as far as there is room, and returns the number put
+    /// before any error.
     pub(crate) fn copy(
         &mut self,
         id: usize,
         page: u64,
         content: &[u8],
-    ) -> (usize, nix::Result<()>) {
-        let Some(process) = self.processes.get(&id) else { return (0, Err(Errno::ESRCH)) };
-        let (bytes, result) = process.faults.copy(page, content);
+    ) -> Result<(usize, nix::Result<()>), String> {
+        let pages = self.allowed(content.len() / PAGE_BYTES)?;
+        if pages == 0 {
+            return Ok((0, Err(Errno::EAGAIN)));
+        }
+        let Some(process) = self.processes.get(&id) else { return Ok((0, Err(Errno::ESRCH))) };
+        let (bytes, result) = process.faults.copy(page, &content[..pages * PAGE_BYTES]);
         let put = bytes / PAGE_BYTES;
         for place in 0..put {
             self.arrived(id, page + (place * PAGE_BYTES) as u64);
         }
-        (put, result)
+        Ok((put, result))
     }
 
     /// Lets threads that wait for a page retry.
@@ -501,7 +516,8 @@ impl<'r> Pager<'r> {
             entry.queued = true;
             process.queue.push_back(page);
         }
-        process.occupied += 1;
+        let occupied = process.occupied + 1;
+        self.set_occupied(id, occupied);
     }
 
     /// Retries what the kernel did not allow while an event was unread.
@@ -522,7 +538,8 @@ impl<'r> Pager<'r> {
     /// True if faults wait that the kernel did not allow to be served, or children that could not
     /// be settled.
     pub(crate) fn has_retries(&self) -> bool {
-        !self.again.is_empty() || !self.waiting.is_empty() || self.requests.has_held()
+        let waits = !self.again.is_empty() || !self.waiting.is_empty() || self.requests.has_held();
+        waits || self.is_starved()
     }
 
     /// Time at which the next page in flight is due.

@@ -27,6 +27,7 @@ const SCAN_PAUSE: Duration = Duration::from_millis(1);
 /// once, and a program whose pages are evicted before use makes no progress.
 const KEEP_PAGES: usize = 64;
 const KEEP_PAGES_OF_THREAD: usize = 8;
+const KEEP_PAGES_LEAST: usize = 16;
 
 /// Number of looks at threads that change mappings, as they may never all rest: a minute or more.
 /// It is a number and not a time. A thread that was preempted within a change needs the processor,
@@ -71,9 +72,30 @@ pub(crate) struct Process {
     pub(crate) ordered: Option<Vec<u64>>,
     /// True while the agent starts or unshares pages, and has not answered.
     pub(crate) is_busy: bool,
-    /// Pages that the process occupies, as last read and updated since.
+    /// Pages that the process occupies, as last read and updated since. Only
+    /// [`Pager::set_occupied`](crate::pager::Pager::set_occupied) changes it.
     pub(crate) occupied: u64,
+    /// Pages that do not count, as the parent of a fork has them: those that stay in any case.
+    pub(crate) shared: u64,
+    /// True if it grew by other pages than the pager put.
+    pub(crate) has_grown: bool,
+    /// Whether its new mappings wait for their registration.
+    pub(crate) held: Held,
+    /// Ranges that the pager registered when the program mapped them. They may have been unmapped
+    /// before, so only the next walk through the mappings makes them `served`.
+    pub(crate) fresh: Ranges,
     scan_after: Instant,
+}
+
+/// Whether new mappings wait for their registration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Held {
+    /// They do not.
+    No,
+    /// The agent was told, and has not answered.
+    Told,
+    /// They do.
+    Yes,
 }
 
 /// The parent of a fork's child. The kernel reports a fork and the parent's earlier changes of
@@ -109,6 +131,10 @@ impl Process {
             ordered: None,
             is_busy: false,
             occupied: 0,
+            shared: 0,
+            has_grown: false,
+            held: Held::No,
+            fresh: Ranges::default(),
             scan_after: Instant::now(),
         }
     }
@@ -121,7 +147,6 @@ impl Process {
         let Some(thread) = agent.peer.thread(said) else { return false };
         self.agent_thread = thread.as_raw().unsigned_abs();
         self.files = ProcessFiles::open(&agent.peer.path(&format!("task/{thread}"))).ok();
-        self.measure();
         true
     }
 
@@ -167,25 +192,48 @@ impl Process {
         Ok(())
     }
 
-    /// Reads how much memory the process occupies.
-    pub(crate) fn measure(&mut self) {
-        self.occupied = self.files.as_ref().map_or(0, ProcessFiles::occupied);
-    }
-
     /// True if pages can be taken out now.
     pub(crate) fn can_give(&self) -> bool {
         let is_idle = self.ordered.is_none() && !self.is_busy;
         is_idle && self.agent.is_some() && self.files.is_some()
     }
 
-    /// The next pages to take out, oldest first. A walk through the page table finds more when the
-    /// queue is empty.
-    pub(crate) fn oldest(&mut self, most: usize) -> io::Result<Vec<u64>> {
+    /// Registers memory that the program mapped and has not used.
+    pub(crate) fn grew(&mut self, start: u64, bytes: u64) {
+        let end = start.saturating_add(bytes);
+        let is_own = self.agent.as_ref().is_some_and(|agent| {
+            own(&agent.hello).iter().any(|own| own.start < end && start < own.end)
+        });
+        if !is_own && self.faults.register(start, end).is_ok() {
+            self.fresh.insert(start..end);
+        }
+    }
+
+    /// Ranges of absent pages are reported up to this address, from `page` on.
+    pub(crate) fn end_of(&self, page: u64) -> Option<u64> {
+        self.served.end_of(page).or_else(|| self.fresh.end_of(page))
+    }
+
+    /// True if the agent has yet to answer.
+    pub(crate) fn is_late(&self) -> bool {
+        self.ordered.is_some() || self.is_busy
+    }
+
+    /// True if a walk through the page table would not come too soon after the last.
+    pub(crate) fn may_scan(&self) -> bool {
+        Instant::now() >= self.scan_after
+    }
+
+    /// The next pages to take out, oldest first; the latest `keep` or so stay. A walk through the
+    /// page table finds more when the queue is empty.
+    pub(crate) fn oldest(&mut self, most: usize, keep: usize) -> io::Result<Vec<u64>> {
         if let Some(agent) = &self.agent {
             self.descriptors.look(&agent.peer.path("task"), self.queue.len(), most);
         }
-        let keep = KEEP_PAGES + KEEP_PAGES_OF_THREAD * self.descriptors.threads();
-        if self.queue.len() <= keep && Instant::now() >= self.scan_after {
+        let threads = self.descriptors.threads();
+        let least = KEEP_PAGES_LEAST + KEEP_PAGES_OF_THREAD / 2 * threads;
+        let keep = (KEEP_PAGES + KEEP_PAGES_OF_THREAD * threads).min(keep.max(least));
+        if self.queue.len() <= keep && self.may_scan() {
             self.discover()?;
         }
         let most = most.min(self.queue.len().saturating_sub(keep));
@@ -208,7 +256,7 @@ impl Process {
     }
 
     /// Registers new mappings, and queues the pages that are in memory.
-    fn discover(&mut self) -> io::Result<()> {
+    pub(crate) fn discover(&mut self) -> io::Result<()> {
         let (Some(files), Some(agent)) = (&self.files, &self.agent) else { return Ok(()) };
         let began = Instant::now();
         let mut is_new = false;
@@ -233,6 +281,7 @@ impl Process {
             // pending.
             let smaps = agent.peer.path(&format!("task/{}/smaps", self.agent_thread));
             self.served = registered(&smaps, &agent.hello)?.writable;
+            self.fresh = Ranges::default();
         }
         let mut found = Vec::new();
         for range in self.served.iter() {
@@ -261,13 +310,16 @@ pub(crate) struct Registration {
     pub(crate) writable: Ranges,
     /// Ranges that are zeroes in a fork's child.
     pub(crate) wiped: Ranges,
+    /// Private pages elsewhere.
+    pub(crate) staying_pages: u64,
 }
 
 /// Reads what is registered of the process with these `smaps`, whose agent sent `hello`. Later
 /// changes are reported.
 pub(crate) fn registered(smaps: &str, hello: &Hello) -> io::Result<Registration> {
-    let mut found = Registration::default();
-    for part in memory_map::registered(smaps)? {
+    let (parts, staying_pages) = memory_map::registered(smaps)?;
+    let mut found = Registration { staying_pages, ..Registration::default() };
+    for part in parts {
         for range in without(part.range, hello) {
             found.all.insert(range.clone());
             if part.is_writable {

@@ -9,7 +9,7 @@ pub const BATCH_PAGES: usize = 64;
 /// The environment variable that names the pager's socket (in the abstract namespace).
 pub const SOCKET_VARIABLE: &str = "ETHERMEM_PAGER";
 /// Changes with this file, so that an agent of another version is refused.
-pub const VERSION: u32 = 4;
+pub const VERSION: u32 = 5;
 
 /// `Hello::kind`: a program was executed; the message brings its userfaultfd.
 pub const STARTED: u32 = 0;
@@ -86,11 +86,17 @@ pub const TAKE: u32 = 0;
 /// `Order::kind`: unshare pages that a fork left shared, so that they can be moved.
 pub const UNSHARE: u32 = 1;
 
+/// `Order::kind`: the program may run. Where `count` is not 0, each mapping that the program makes
+/// from now on waits until the pager has registered it ([`Ask::GROWN`]).
+pub const GO: u32 = 2;
+/// `Order::kind`: what the last [`Ask`] wanted is done. The agent sends no [`Done`].
+pub const GRANT: u32 = 3;
+
 /// An order of the pager to the agent.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct Order {
-    /// [`TAKE`] or [`UNSHARE`].
+    /// [`TAKE`], [`UNSHARE`], [`GO`] or [`GRANT`].
     pub kind: u32,
     /// Number of valid entries in `pages`.
     pub count: u32,
@@ -105,6 +111,26 @@ pub struct Order {
 pub struct Done {
     /// Results in the order of [`Order::pages`].
     pub errors: [i32; BATCH_PAGES],
+}
+
+/// A thread of the program waits until the pager has answered with [`GRANT`]. Its length differs
+/// from that of [`Done`].
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Ask {
+    /// One of the constants below.
+    pub kind: u64,
+    /// First address, for [`Ask::GROWN`].
+    pub start: u64,
+    /// Length in bytes, for [`Ask::GROWN`].
+    pub bytes: u64,
+}
+
+impl Ask {
+    /// The program mapped private, anonymous memory, which must be registered.
+    pub const GROWN: u64 = 1;
+    /// The program is about to fork: the child shares all pages, and each write copies one.
+    pub const FORKS: u64 = 2;
 }
 
 /// Features of a userfaultfd that the pager requires.

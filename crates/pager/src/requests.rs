@@ -144,7 +144,7 @@ impl Pager<'_> {
             }
             let before = run.editions[..place].iter().flatten().count();
             let from = &content[before * PAGE_BYTES..][..pages * PAGE_BYTES];
-            let (put, result) = self.copy(id, at(place), from);
+            let (put, result) = self.copy(id, at(place), from)?;
             if result == Err(Errno::EAGAIN) {
                 self.requests.held.push((run, content));
                 return Ok(());

@@ -224,9 +224,9 @@ impl Running<'_> {
         while !ended {
             self.await_next()?;
             // Room is made before the next page is requested, and not while one is due.
-            if let Some(late) = self.pager.make_room().map_err(Error::Lost)? {
-                self.pause(late)?;
-            }
+            self.pager.make_room().map_err(Error::Lost)?;
+            self.pager.allow_forks();
+            self.pause()?;
             if self.tick_between()? {
                 break;
             }
@@ -406,7 +406,10 @@ impl Running<'_> {
     fn watch_faults(&self, id: usize) -> Result<(), Error> {
         let Some(process) = self.pager.processes.get(&id) else { return Ok(()) };
         let event = EpollEvent::new(EpollFlags::EPOLLIN, FIRST + 2 * id as u64);
-        self.epoll.add(process.faults.as_fd(), event).map_err(system("epoll"))
+        match self.epoll.add(process.faults.as_fd(), event) {
+            Ok(()) | Err(Errno::EEXIST) => Ok(()),
+            Err(error) => Err(system("epoll")(error)),
+        }
     }
 
     fn watch_agent(&self, id: usize) -> Result<(), Error> {
@@ -431,17 +434,20 @@ impl Running<'_> {
 
     /// Handles a late answer of an agent, or its end.
     fn hear(&mut self, id: usize) -> Result<(), Error> {
-        let Some(process) = self.pager.processes.get(&id) else { return Ok(()) };
-        let Some(agent) = &process.agent else { return Ok(()) };
+        let Some(process) = self.pager.processes.get_mut(&id) else { return Ok(()) };
+        let Some(agent) = &mut process.agent else { return Ok(()) };
         let was_late = process.ordered.is_some();
         let is_awaited = was_late || process.is_busy;
-        let answer = if is_awaited { agent.answer() } else { Answer::Gone };
-        if matches!(answer, Answer::Gone) {
+        let answer = match agent.hear() {
+            Some(Answer::Done(_)) if !is_awaited => Some(Answer::Gone),
+            answer => answer,
+        };
+        if matches!(answer, Some(Answer::Gone)) {
             // The socket closed with the process. A descriptor that stays open must not be reported
             // again.
-            let _ = self.epoll.delete(agent);
+            let _ = self.epoll.delete(&*agent);
         }
-        self.pager.answered(id, answer).map_err(Error::Lost)?;
+        self.pager.heard(id, answer).map_err(Error::Lost)?;
         let is_late = |process: &Process| process.ordered.is_some();
         if was_late && !self.pager.processes.get(&id).is_some_and(is_late) {
             self.watch_faults(id)?;
@@ -449,14 +455,18 @@ impl Running<'_> {
         Ok(())
     }
 
-    /// Handles a late agent. Until it answers, the events of its address space are not read, so
+    /// Handles late agents. Until one answers, the events of its address space are not read, so
     /// that they are not confused with the effects of its order.
-    fn pause(&self, id: usize) -> Result<(), Error> {
-        let Some(process) = self.pager.processes.get(&id) else { return Ok(()) };
-        match self.epoll.delete(process.faults.as_fd()) {
-            Ok(()) | Err(Errno::ENOENT) => Ok(()),
-            Err(error) => Err(system("epoll")(error)),
+    fn pause(&mut self) -> Result<(), Error> {
+        for id in std::mem::take(&mut self.pager.room.late) {
+            let late = self.pager.processes.get(&id).filter(|process| process.ordered.is_some());
+            let Some(process) = late else { continue };
+            match self.epoll.delete(process.faults.as_fd()) {
+                Ok(()) | Err(Errno::ENOENT) => {}
+                Err(error) => return Err(system("epoll")(error)),
+            }
         }
+        Ok(())
     }
 
     /// Handles signals: children that ended, and signals to pass on. Returns whether the last

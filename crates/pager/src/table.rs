@@ -121,6 +121,12 @@ impl Table {
         self.chunks.keys().copied().filter(|chunk| (first..last).contains(chunk)).collect()
     }
 
+    /// Forgets which pages the kernel refused to move: a fork shares pages anew, and what is shared
+    /// can be unshared.
+    pub(crate) fn retry_refused(&mut self) {
+        self.chunks.values_mut().flatten().for_each(|page| page.refused = false);
+    }
+
     /// Every entry.
     pub(crate) fn pages(&self) -> impl Iterator<Item = (u64, Page)> + '_ {
         self.chunks.iter().flat_map(|(chunk, pages)| {
