@@ -1,4 +1,4 @@
-//! Pairs of ports of which one message has all: what the message does there depends on nothing else.
+//! Ports that one message has for itself: what it does there depends on nothing else.
 
 use ethermem_units::Ps;
 use ethermem_workload::NodeIndex;
