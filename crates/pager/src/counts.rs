@@ -28,7 +28,7 @@ pub struct Counts {
     pub empty_pages: u64,
     /// Pages that the kernel refused to move, counted each time.
     pub kept_pages: u64,
-    /// Times that the limit was exceeded because no page could be moved.
+    /// Pages that were put above the limit, and forks above it, because no page could be moved.
     pub overruns: u64,
     /// Programs and forks that were served.
     pub processes: u64,

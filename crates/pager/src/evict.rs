@@ -47,12 +47,14 @@ impl Pager<'_> {
     /// Takes pages out until `pages` more fit, and some beyond them.
     pub(crate) fn take_for(&mut self, limit: u64, pages: usize) -> Result<(), String> {
         let most = self.most(limit);
-        if self.occupied() + pages as u64 <= most {
+        if self.occupied() + pages as u64 <= most || !self.may_take() {
             return Ok(());
         }
         let slack = (limit / SLACK_SHARE).max(BATCH_PAGES as u64).max(pages as u64);
         let began = Instant::now();
+        let before = self.counts.taken_pages;
         let result = self.take_until(most.saturating_sub(slack), limit);
+        self.tried(self.counts.taken_pages > before);
         self.counts.taking_ns += u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX);
         result
     }

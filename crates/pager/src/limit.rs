@@ -25,6 +25,10 @@ const GROWN_PAGES: u64 = 8;
 /// A fault or a fork waits this long for room while an agent is late, or no page can be taken.
 const LATE_PATIENCE: Duration = Duration::from_millis(500);
 const PATIENCE: Duration = Duration::from_millis(10);
+/// Largest number of pages that are put above the limit before room is looked for again.
+const GRACE_MAX: usize = 4096;
+/// Pause after an attempt that found no page to take, unless an agent answers meanwhile.
+const IDLE: Duration = Duration::from_millis(1);
 /// How long a fork that was allowed may take.
 const FORK_PATIENCE: Duration = Duration::from_secs(1);
 
@@ -47,6 +51,10 @@ pub(crate) struct Room {
     starved: Option<Instant>,
     /// Pages that may be put above the limit, as nothing could be taken for long.
     grace: usize,
+    /// How many such pages there are next: more, while nothing can be taken.
+    next_grace: usize,
+    /// Until then nothing is tried, as no page could be taken just before.
+    idle_until: Option<Instant>,
 }
 
 impl Pager<'_> {
@@ -165,6 +173,7 @@ impl Pager<'_> {
     pub(crate) fn done(&mut self, id: usize, said: u64) {
         let Some(process) = self.processes.get_mut(&id) else { return };
         process.is_busy = false;
+        self.room.idle_until = None;
         if process.agent_thread == 0 {
             if process.ready(said) {
                 self.begin(id);
@@ -236,25 +245,38 @@ impl Pager<'_> {
     pub(crate) fn allowed(&mut self, pages: usize) -> Result<usize, String> {
         let Some(limit) = self.limit() else { return Ok(pages) };
         if !self.has_room(limit, pages) {
+            if self.room.grace > 0 {
+                let pages = pages.min(self.room.grace);
+                self.room.grace -= pages;
+                self.counts.overruns += pages as u64;
+                return Ok(pages);
+            }
             self.take_for(limit, pages)?;
         }
         let free = self.most(limit).saturating_sub(self.occupied());
         if free > 0 {
             (self.room.starved, self.room.grace) = (None, 0);
+            self.room.next_grace = BATCH_PAGES;
             return Ok(pages.min(usize::try_from(free).unwrap_or(pages)));
-        }
-        if self.room.grace > 0 {
-            self.room.grace -= 1;
-            self.counts.overruns += 1;
-            return Ok(1);
         }
         let is_late = |process: &Process| process.ordered.is_some() || process.is_busy;
         let patience = if self.processes.values().any(is_late) { LATE_PATIENCE } else { PATIENCE };
         let since = *self.room.starved.get_or_insert_with(Instant::now);
         if since.elapsed() > patience {
-            (self.room.starved, self.room.grace) = (None, BATCH_PAGES);
+            (self.room.starved, self.room.grace) = (None, self.room.next_grace.max(BATCH_PAGES));
+            self.room.next_grace = (self.room.grace * 2).min(GRACE_MAX);
         }
         Ok(0)
+    }
+
+    /// True if an attempt to take pages may succeed.
+    pub(crate) fn may_take(&self) -> bool {
+        self.room.idle_until.is_none_or(|until| Instant::now() >= until)
+    }
+
+    /// Records whether the last attempt took anything, or that another may.
+    pub(crate) fn tried(&mut self, took: bool) {
+        self.room.idle_until = (!took).then(|| Instant::now() + IDLE);
     }
 
     fn has_room(&mut self, limit: u64, pages: usize) -> bool {
