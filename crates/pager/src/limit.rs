@@ -216,7 +216,9 @@ impl Pager<'_> {
         }
         let has_room = self.occupied() <= self.most(limit);
         let is_late = self.processes.values().any(Process::is_late);
-        let patience = if is_late { LATE_PATIENCE } else { PATIENCE };
+        // While pages leave, a fork waits for as long as it takes.
+        let is_stuck = self.room.idle_until.is_some() && !is_late;
+        let patience = if is_stuck { PATIENCE } else { LATE_PATIENCE };
         let mut overruns = 0;
         self.room.forking.retain(|(id, since)| {
             let Some(process) = self.processes.get_mut(id) else { return false };
