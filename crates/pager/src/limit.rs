@@ -8,6 +8,7 @@ use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 use crate::agent::Answer;
+use crate::memory_map::ProcessFiles;
 use crate::pager::{Local, Pager};
 use crate::process::{Held, Process};
 use crate::protocol::{Ask, BATCH_PAGES, PAGE_BYTES};
@@ -80,7 +81,7 @@ impl Pager<'_> {
     /// Reads how much memory a process occupies.
     pub(crate) fn measure_one(&mut self, id: usize) {
         let Some(process) = self.processes.get_mut(&id) else { return };
-        let Some(pages) = process.files.as_ref().map(|files| files.occupied()) else { return };
+        let Some(pages) = process.files.as_ref().map(ProcessFiles::occupied) else { return };
         let pages = pages.saturating_sub(process.shared);
         process.has_grown |= pages > process.occupied + GROWN_PAGES;
         self.set_occupied(id, pages);
