@@ -127,7 +127,7 @@ def redis(place: Place, options: Options) -> Result:
     # The first is beside the load generator, where there are two nodes.
     hosts = [place.hosts[number % 2] for number in range(3)]
     names = [f"{host}:{port}" for host, port in zip(hosts, ports, strict=True)]
-    requests = "2000" if options.quick else "100000"
+    requests = "2000" if options.quick else "50000"
     with ExitStack() as stack:
         for number, (host, port) in enumerate(zip(hosts, ports, strict=True)):
             folder = options.folder / f"redis-{place.name}-{port}"
@@ -222,7 +222,7 @@ def words(place: Place, options: Options) -> Result:
             worker += ["--no-dashboard", "--name", f"worker-{node}", "--local-directory"]
             worker += [str(folder / f"worker-{node}")]
             stack.enter_context(server(place.words(node, *worker), folder / f"worker-{node}.log"))
-        sizes = ("4", "200000") if options.quick else ("8", "4000000")
+        sizes = ("4", "200000") if options.quick else ("8", "1000000")
         script = str(HERE / "words.py")
         took, count, digest = run(place.words(0, options.python, script, at, *sizes)).split()
     return Result(f"{count} words, {digest}", {"count, s": float(took)})
