@@ -1,5 +1,5 @@
-// Collectives in the manner of the OSU benchmarks: mean latency of each, by size, and the sum of all
-// that was received. `mpicc -O2 collectives.c -o collectives`.
+// Collectives in the manner of the OSU benchmarks: mean latency of each, by size, and the sum of
+// all that was received. `mpicc -O2 collectives.c -o collectives`.
 
 #include <mpi.h>
 #include <stdio.h>
@@ -38,7 +38,8 @@ int main(int argc, char **argv) {
         if (!from || !to) MPI_Abort(MPI_COMM_WORLD, 1);
         for (int kind = 0; kind < KINDS; kind++) {
             // Small whole numbers: their sums are exact in any order.
-            for (size_t at = 0; at < most; at++) from[at] = (double)(rank * 1009 + (at * 31 + kind) % 997);
+            for (size_t at = 0; at < most; at++)
+                from[at] = (double)(rank * 1009 + (at * 31 + kind) % 997);
             for (int turn = 0; turn < WARM_UP; turn++) call(kind, from, to, count);
             // Calls with large buffers are fewer.
             int turns = count > 10000 ? calls / 10 + 1 : calls;

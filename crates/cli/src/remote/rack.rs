@@ -1,5 +1,5 @@
-//! `ethermem rack`: programs whose sockets pass their bytes through shared memory, and over all NICs
-//! between racks.
+//! `ethermem rack`: programs whose sockets pass their bytes through shared memory, and over all
+//! NICs between racks.
 
 use std::ffi::OsString;
 use std::path::PathBuf;

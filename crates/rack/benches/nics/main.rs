@@ -29,6 +29,8 @@ use nix::unistd::Pid;
 use links::{KILL_RUN, KILLED, LINKS, Links, RESTORED, RUN, Received, WARM_UP, cell, median};
 
 /// Rate of a whole link in Mb/s, and number of runs, unless the command says otherwise.
+/// Protocol number.
+const TCP: u16 = 6;
 const MBIT: u64 = 1000;
 const RUNS: usize = 5;
 /// The sides, as `links` names them: of the client and of the node.
@@ -100,7 +102,7 @@ impl Racks {
         let [client, node] = [0, 1].map(|rack| -> Vec<OsString> {
             vec![own().into(), "run".into(), self.files[rack].clone().into()]
         });
-        streams::tcp(links, [&node, &client], time)
+        streams::receive(links, TCP, [&node, &client], time)
     }
 }
 
@@ -131,7 +133,7 @@ fn throughput(links: &Links, mbit: u64, runs: usize) {
         let mut alone = Vec::new();
         let mut all = vec![Vec::new(); ways.len()];
         for _ in 0..runs {
-            alone.extend(streams::tcp(links, [&[], &[]], RUN).map(|it| it.mbit(WARM_UP, RUN)));
+            alone.extend(streams::receive(links, TCP, [&[], &[]], RUN).map(|it| it.mbit(WARM_UP, RUN)));
             for (way, values) in ways.iter().zip(&mut all) {
                 let received = way.1(LINKS, RUN);
                 assert!(received.iter().all(|it| it.wrong == 0), "{}: wrong bytes", way.0);

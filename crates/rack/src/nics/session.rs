@@ -195,8 +195,8 @@ impl Session {
         Some(if has_number { room.min(DATA_BYTES_MAX as u64) as usize } else { 0 })
     }
 
-    /// Sends bytes by a subflow that [`Stripe::best`] has named. They lie in `bytes` behind room for
-    /// a header; an earlier frame's memory comes back there.
+    /// Sends bytes by a subflow that [`Stripe::best`] has named. They lie in `bytes` behind room
+    /// for a header; an earlier frame's memory comes back there.
     ///
     /// # Panics
     /// If there are none, or more than [`Session::room`].

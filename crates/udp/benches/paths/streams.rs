@@ -9,8 +9,7 @@ use std::time::Duration;
 
 use super::links::{BUCKET, Links, Received, wall_ms};
 
-/// Protocol numbers; the standard library does not take MPTCP's.
-const TCP: u16 = 6;
+/// Protocol number, which the standard library does not take.
 const MPTCP: u16 = 262;
 const SENDER: &str = "
 import random, socket, sys
@@ -62,13 +61,9 @@ pub(crate) fn mptcp(links: &Links, count: usize, time: Duration) -> Option<Recei
     receive(links, MPTCP, [&[], &[]], time)
 }
 
-/// Receives by TCP. The words of the node's side and of the client's stand before the program's.
-#[allow(dead_code, reason = "one of the two measurements needs it")]
-pub(crate) fn tcp(links: &Links, before: [&[OsString]; 2], time: Duration) -> Option<Received> {
-    receive(links, TCP, before, time)
-}
-
-fn receive(
+/// Receives by a protocol. The words of the node's side and of the client's stand before the
+/// program's.
+pub(crate) fn receive(
     links: &Links,
     protocol: u16,
     before: [&[OsString]; 2],
