@@ -28,9 +28,9 @@ use nix::unistd::Pid;
 
 use links::{KILL_RUN, KILLED, LINKS, Links, RESTORED, RUN, Received, WARM_UP, cell, median};
 
-/// Rate of a whole link in Mb/s, and number of runs, unless the command says otherwise.
 /// Protocol number.
 const TCP: u16 = 6;
+/// Rate of a whole link in Mb/s, and number of runs, unless the command says otherwise.
 const MBIT: u64 = 1000;
 const RUNS: usize = 5;
 /// The sides, as `links` names them: of the client and of the node.
@@ -133,7 +133,9 @@ fn throughput(links: &Links, mbit: u64, runs: usize) {
         let mut alone = Vec::new();
         let mut all = vec![Vec::new(); ways.len()];
         for _ in 0..runs {
-            alone.extend(streams::receive(links, TCP, [&[], &[]], RUN).map(|it| it.mbit(WARM_UP, RUN)));
+            alone.extend(
+                streams::receive(links, TCP, [&[], &[]], RUN).map(|it| it.mbit(WARM_UP, RUN)),
+            );
             for (way, values) in ways.iter().zip(&mut all) {
                 let received = way.1(LINKS, RUN);
                 assert!(received.iter().all(|it| it.wrong == 0), "{}: wrong bytes", way.0);
