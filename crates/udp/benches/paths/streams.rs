@@ -16,7 +16,7 @@ const SENDER: &str = "
 import random, socket, sys
 s = socket.socket(socket.AF_INET, socket.SOCK_STREAM, int(sys.argv[1]))
 s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-s.bind(('10.77.0.2', 5001))
+s.bind(('0.0.0.0', 5001))
 s.listen(1)
 print('ready', flush=True)
 c, _ = s.accept()
