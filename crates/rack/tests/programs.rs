@@ -278,7 +278,7 @@ fn unmodified(program: &str, needs: &[&str]) {
         return;
     }
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scripts/bench_rack_programs.py");
-    let folder = tempfile::tempdir().unwrap();
+    let folder = tempfile::tempdir().expect("it works");
     let words = |out: &Path| -> Vec<OsString> {
         let words = ["--quick", "--rounds", "1", "--places", "loopback", "--programs", program];
         let start = [PYTHON.into(), script.clone().into()];
@@ -292,7 +292,7 @@ fn unmodified(program: &str, needs: &[&str]) {
     };
     let (plain, rack_out) = (folder.path().join("plain"), folder.path().join("rack"));
     let own = words(&plain);
-    let status = std::process::Command::new(&own[0]).args(&own[1..]).status().unwrap();
+    let status = std::process::Command::new(&own[0]).args(&own[1..]).status().expect("it works");
     assert!(status.success(), "{program} on kernel sockets: {status}");
     let (report, status) =
         ethermem_rack::run(&rack(program, 256 << 10), &words(&rack_out)).expect("it runs");
