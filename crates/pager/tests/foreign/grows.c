@@ -104,7 +104,8 @@ static void copies(uint64_t mib) {
 
 // Blocks of 64 B to 256 KiB come and go: the heap grows by `brk`, large blocks by `mmap`.
 static void churn(uint64_t mib) {
-    struct { unsigned char *at; size_t bytes; unsigned char value; } *all = calloc(BLOCKS, sizeof *all);
+    struct { unsigned char *at; size_t bytes; unsigned char value; } *all;
+    all = calloc(BLOCKS, sizeof *all);
     uint64_t live = 0, state = 1;
     for (uint64_t step = 0; step < 40000; step++) {
         state = state * 6364136223846793005u + 1442695040888963407u;
