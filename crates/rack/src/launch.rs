@@ -4,13 +4,14 @@ use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{Read, Write};
 use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt};
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use nix::sys::signal::{SigSet, Signal, kill};
+use nix::sys::signal::{SigSet, SigmaskHow, Signal, kill};
 use nix::unistd::Pid;
 
 use crate::accounts::{Accounts, Report};
@@ -56,8 +57,11 @@ pub fn run(config: &Config, words: &[OsString]) -> Result<(Report, ExitStatus), 
     command.args(&words[1..]).env(PRELOAD, preload);
     command.env(VARIABLE, settings(config, run, accounts.path()));
     let mask: SigSet = FORWARDED.into_iter().collect();
-    let blocked = mask.thread_block();
-    blocked.map_err(|error| failed(error.to_string()))?;
+    let before = mask.thread_swap_mask(SigmaskHow::SIG_BLOCK);
+    let before = before.map_err(|error| failed(error.to_string()))?;
+    // The program must not inherit that these signals are blocked: it would never see them.
+    // SAFETY: the call that sets a mask may be used between fork and exec.
+    unsafe { command.pre_exec(move || Ok(before.thread_set_mask()?)) };
     let mut child = command.spawn().map_err(|error| failed(error.to_string()))?;
     let has_ended = Arc::new(AtomicBool::new(false));
     forward(mask, &child, &has_ended);

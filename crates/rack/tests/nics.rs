@@ -33,7 +33,8 @@ struct Running(Child);
 
 impl Drop for Running {
     fn drop(&mut self) {
-        let _ = self.0.kill();
+        // A launcher ends its program first.
+        let _ = kill(Pid::from_raw(self.0.id() as i32), Signal::SIGTERM);
         let _ = self.0.wait();
     }
 }
@@ -102,7 +103,7 @@ impl Racks {
     /// Starts a program of a rack's namespace.
     fn start(&self, rack: usize, words: &[OsString]) -> Running {
         let mut command = Command::new(&words[0]);
-        command.args(&words[1..]).stderr(Stdio::piped());
+        command.args(&words[1..]).stdout(Stdio::null()).stderr(Stdio::piped());
         Running(self.spaces[rack].enter(move || command.spawn()).expect("it works"))
     }
 

@@ -28,7 +28,7 @@ const LINES_EACH: u32 = 4;
 /// Bytes of a line.
 pub(super) const LINE_BYTES: u64 = 64;
 /// Shorter copies are never trains: they have few flits.
-const TRAIN_BYTES_MIN: u64 = 1_024;
+const TRAIN_BYTES_MIN: u64 = 512;
 /// Sizes whose shapes are known at once.
 const SHAPES_MAX: usize = 4_096;
 /// Pause between two copies in the rack in which shapes are measured.

@@ -23,6 +23,9 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use ethermem_rack::Config;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
 use links::{KILL_RUN, KILLED, LINKS, Links, RESTORED, RUN, Received, WARM_UP, cell, median};
 
 /// Rate of a whole link in Mb/s, and number of runs, unless the command says otherwise.
@@ -41,7 +44,8 @@ struct Racks {
 impl Drop for Racks {
     fn drop(&mut self) {
         for process in &mut self.processes {
-            let _ = process.kill();
+            // A launcher ends its program first.
+            let _ = kill(Pid::from_raw(process.id() as i32), Signal::SIGTERM);
             let _ = process.wait();
         }
     }

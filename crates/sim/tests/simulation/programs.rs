@@ -209,7 +209,7 @@ fn a_program_that_has_no_end_says_what_waits() {
 /// A step that is longer than a fabric's messages is several messages, and ends with the last one.
 #[test]
 fn a_step_longer_than_a_message_is_cut_on_every_fabric() {
-    let edm_max = 4_194_240;
+    let edm_max = 4_194_240_u64;
     for (name, bytes) in [("gather", edm_max), ("gather", edm_max + 1), ("all-to-all", 8_400_000)] {
         let scenario = scenario(&text(2, "", &format!("name = \"{name}\"\nbytes = {bytes}")));
         let graph = graph(&scenario);
