@@ -277,11 +277,7 @@ impl Pager<'_> {
         self.room.idle_until.is_none_or(|until| Instant::now() >= until)
     }
 
-<<<<<<< HEAD
     /// Records the result of an attempt to take pages.
-=======
-    /// Records whether the last attempt took anything, or that another may.
->>>>>>> origin/house
     pub(crate) fn tried(&mut self, took: bool) {
         self.room.idle_until = (!took).then(|| Instant::now() + IDLE);
     }
