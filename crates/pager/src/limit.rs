@@ -15,7 +15,8 @@ use crate::protocol::{Ask, BATCH_PAGES, PAGE_BYTES};
 
 /// Mappings are held when the rest of the limit is below this, or below a share of the limit: what
 /// a program could fill between two looks of the pager, on several processors.
-const HOLD_BYTES: u64 = 32 << 20;
+const HOLD_BYTES: u64 = 64 << 20;
+const HOLD_BYTES_OF_PROCESS: u64 = 16 << 20;
 const HOLD_SHARE: u64 = 4;
 /// Smallest effective limit in pages: programs need some pages to make progress.
 const SMALLEST_PAGES: u64 = 256;
@@ -131,7 +132,8 @@ impl Pager<'_> {
 
     /// Makes new mappings wait for their registration, once the program is near its limit.
     pub(crate) fn hold_near(&mut self, limit: u64) {
-        let margin = (HOLD_BYTES / PAGE_BYTES as u64).max(limit / HOLD_SHARE);
+        let bytes = HOLD_BYTES.max(HOLD_BYTES_OF_PROCESS * self.processes.len() as u64);
+        let margin = (bytes / PAGE_BYTES as u64).max(limit / HOLD_SHARE);
         if self.room.is_held || self.local_pages() + margin <= limit {
             return;
         }
@@ -277,7 +279,7 @@ impl Pager<'_> {
         self.room.idle_until.is_none_or(|until| Instant::now() >= until)
     }
 
-    /// Records whether the last attempt took anything, or that another may.
+    /// Records the result of an attempt to take pages.
     pub(crate) fn tried(&mut self, took: bool) {
         self.room.idle_until = (!took).then(|| Instant::now() + IDLE);
     }

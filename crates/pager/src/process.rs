@@ -79,7 +79,7 @@ pub(crate) struct Process {
     pub(crate) shared: u64,
     /// True if it grew by other pages than the pager put.
     pub(crate) has_grown: bool,
-    /// State of the wait of its new mappings for their registration.
+    /// State of its new mappings.
     pub(crate) held: Held,
     /// Ranges that the pager registered when the program mapped them. They may have been unmapped
     /// before, so only the next walk through the mappings makes them `served`.
@@ -87,7 +87,7 @@ pub(crate) struct Process {
     scan_after: Instant,
 }
 
-/// The wait of new mappings for their registration.
+/// How new mappings are treated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Held {
     /// They do not.
