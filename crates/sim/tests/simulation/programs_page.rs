@@ -103,8 +103,8 @@ const SLOW: &str = "\
 - **`dfabric` in `shuffle`.** ECMP gives ports unequal numbers of subflows, and there is no
   congestion control: ports drop 151 frames. A message of 16 KiB has one or two segments on a
   subflow, so that no later segment shows a loss, and a timeout must pass. With ports of 100 MB
-  nothing is dropped, and the program takes 105.24 us. The timeout was 1 ms once; now it is that of
-  `tor-rack`.
+  nothing is dropped, and the program takes 105.24 us. The least timeout is that of `tor-rack`. It
+  begins again with each acknowledgement of the subflow.
 - **`phost` in rings.** Tokens and data share links, so that tokens arrive in pairs. The second of a
   pair expires after 1.5 packets' time, and its packet waits for the timeout of 9.5 us: once in each
   of the 480 messages. With `token_lifetime_packets = 2` none expires, and the ring takes 238.48 us.
