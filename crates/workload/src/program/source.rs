@@ -282,7 +282,9 @@ mod tests {
         assert_eq!((program.messages(Bytes(10)), program.messages(Bytes(25))), (4, 2));
         // Two lost parts are one lost step.
         let mut source = ProgramSource::new(&program, Bytes(10));
-        (0..3).for_each(|_| drop(source.take()));
+        (0..3).for_each(|_| {
+            source.take();
+        });
         (0..2).for_each(|part| source.ended(part, None));
         source.ended(2, Some(Ps(9)));
         let text = source.unfinished().unwrap().to_string();
