@@ -5,8 +5,8 @@ use core::mem::{size_of, transmute_copy};
 
 use crate::buffers::Buffers;
 use crate::conn::{self, Use};
-use crate::sys::{self, InetAddress, Iovec, Message};
 use crate::offer::Address;
+use crate::sys::{self, InetAddress, Iovec, Message};
 use crate::{close, left, mailbox, nics, rack, rx, tx};
 use core::sync::atomic::Ordering;
 

@@ -28,10 +28,47 @@ enum Step {
     Failed(isize),
 }
 
+/// Rounds of a call without a byte, after which it looks at its limit. An honest peer needs few.
+const ROUNDS: u32 = 1000;
+
+/// The end of a call whose peer changes words, so that each round finds something else to wait for.
+struct Patience {
+    rounds: u32,
+    done: usize,
+    since_ns: u64,
+}
+
+impl Patience {
+    /// True if the call has to end. A call without a limit lasts as long as its peer.
+    fn is_over(&mut self, fd: i32, done: usize, flags: u32) -> bool {
+        if done != self.done {
+            *self = Patience { rounds: 0, done, since_ns: 0 };
+        }
+        self.rounds += 1;
+        if !self.rounds.is_multiple_of(ROUNDS) {
+            return false;
+        }
+        let now_ns = rack::now_ns();
+        if self.since_ns == 0 {
+            self.since_ns = now_ns;
+        }
+        let mut limit = sys::Time::default();
+        sys::option(fd, sys::SOL_SOCKET, sys::SO_RCVTIMEO, &mut limit);
+        // The rest is in microseconds.
+        let limit_ns = limit.seconds as u64 * 1_000_000_000 + limit.rest as u64 * 1000;
+        let waits = flags & sys::MSG_DONTWAIT == 0 && !sys::is_nonblocking(fd);
+        !waits || (limit != sys::Time::default() && now_ns - self.since_ns >= limit_ns)
+    }
+}
+
 /// Receives into the buffers; the result is the kernel's.
 pub fn receive(used: &Use, end: &End, buffers: &mut Buffers, total: usize, flags: u32) -> isize {
     let mut sleeps = 0;
+    let mut patience = Patience { rounds: 0, done: 0, since_ns: 0 };
     loop {
+        if patience.is_over(used.fd, buffers.done, flags) {
+            return finish(buffers, sys::EAGAIN);
+        }
         let held = end.rx.lock();
         let step = step(used, end, buffers, total, flags);
         let goes_on = matches!(step, Step::Got) && buffers.done > 0 && has_more(used, end, flags);
@@ -49,15 +86,19 @@ pub fn receive(used: &Use, end: &End, buffers: &mut Buffers, total: usize, flags
                     if would_block(used, end) {
                         continue;
                     }
-                    return if buffers.done > 0 { buffers.done as isize } else { sys::EAGAIN };
+                    return finish(buffers, sys::EAGAIN);
                 }
                 if let Err(error) = wait(used, end, in_ring, &mut sleeps) {
                     would_block(used, end);
-                    return if buffers.done > 0 { buffers.done as isize } else { error };
+                    return finish(buffers, error);
                 }
             }
         }
     }
+}
+
+fn finish(buffers: &Buffers, error: isize) -> isize {
+    if buffers.done > 0 { buffers.done as isize } else { error }
 }
 
 /// True if the next turn has bytes already: a call takes them, too, as the kernel's would.

@@ -116,13 +116,7 @@ fn step(
 }
 
 /// True if the next bytes go into the ring, as far as it has room.
-pub fn enter(
-    used: &Use,
-    end: &End,
-    producer: &mut Producer,
-    view: &View,
-    flags: u32,
-) -> bool {
+pub fn enter(used: &Use, end: &End, producer: &mut Producer, view: &View, flags: u32) -> bool {
     if producer.in_ring() {
         return true;
     }

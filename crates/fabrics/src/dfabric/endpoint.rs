@@ -155,7 +155,9 @@ impl Dfabric {
             self.transmit_segment(sim, number, &mut stream, transmit);
             self.fill(number, &mut stream);
         }
-        if let Some(wake) = stream.sender.next_wake(&trips).filter(|wake| *wake < stream.wake) {
+        // A timeout gets shorter with faster round trips, and may be over already.
+        let wake = stream.sender.next_wake(&trips).map(|wake| wake.max(sim.now()));
+        if let Some(wake) = wake.filter(|wake| *wake < stream.wake) {
             stream.wake = wake;
             sim.at(wake, Event::Timer(number));
         }

@@ -103,6 +103,20 @@ proptest! {
     }
 }
 
+/// A timeout that got shorter was over before it was set, and an event lay in the past.
+#[test]
+fn a_timeout_that_gets_shorter_ends_now_at_the_earliest() {
+    let bytes = SEGMENT_BYTES * 6 - HEADER_BYTES;
+    let scenario = scenario(&format!(
+        "[fabric]\nnodes = 9\nlink_gbps = 100\n[fabric.dfabric]\nracks = 3\nextra_nics = 1\n\
+         theta = 1\nlocal_gbps = 20\nmemory_devices = 1\nqueues = 2\nsubflows = 5\n\
+         dma_reads = 3\npoll = \"in-turn\"\nport_bytes = 1000000000\n[run]\nseed = 30757\n\
+         warmup_fraction = 0\ncooldown_fraction = 0\n[workload]\nload = 0.60\nmessages = 200\n\
+         read_fraction = 0.66\nmessage_bytes = {bytes}\n"
+    ));
+    assert_eq!(run_scenario(&scenario, "dfabric", None).messages_finished, 200);
+}
+
 /// 64 racks of 16 nodes run on racks alone; other designs say in one line why they do not.
 #[test]
 fn a_thousand_nodes_run_on_racks_and_are_refused_elsewhere() {
