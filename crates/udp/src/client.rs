@@ -2,11 +2,12 @@
 
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use ethermem_clio::transport::{Client, ClientConfig, ClientConfigError, PathLengths};
+use ethermem_clio::transport::{Client, ClientConfig, ClientConfigError, Landing, PathLengths};
 use ethermem_ring::Maker;
 use ethermem_units::{Bytes, Ns};
 use ethermem_wire::clio::{Protection, SenderId, TenantId};
@@ -24,6 +25,9 @@ use crate::seal::{ClientSeal, TenantKey};
 const DATAGRAM_BYTES_BASE: usize = 1200;
 /// Number of receive calls in one turn, so that results are not delayed.
 const TURN_RECEIVES: usize = 16;
+/// Shortest response that is received in its reader's buffer: looking at it first is a call of the
+/// system, which takes as long as a copy of this many octets.
+const LANDED_BYTES_MIN: usize = 8 << 10;
 /// Number of polls per clock read: some microseconds.
 const LOOKS_EACH_CLOCK: u32 = 8;
 /// Allowed excess over the shortest round trip, which covers other work of the machine.
@@ -241,11 +245,20 @@ impl Driver {
     /// # Errors
     /// Errors of the socket itself; [`Forked`].
     pub fn turn(&mut self) -> io::Result<bool> {
+        self.turn_into(None)
+    }
+
+    /// As [`Driver::turn`], with the buffer of a read that its caller waits for. Over UDP, long
+    /// responses that are not encrypted are received there, without a copy.
+    ///
+    /// # Errors
+    /// As [`Driver::turn`].
+    pub fn turn_into(&mut self, landing: Option<&mut Landing<'_>>) -> io::Result<bool> {
         self.check_maker()?;
         let came = match &mut self.carrier {
-            AnyCarrier::Udp(udp) => self.speaker.turn(&mut **udp)?,
-            AnyCarrier::Paths(paths) => self.speaker.turn(&mut **paths)?,
-            AnyCarrier::Ring(ring) => self.speaker.turn(&mut **ring)?,
+            AnyCarrier::Udp(udp) => self.speaker.turn(&mut **udp, landing)?,
+            AnyCarrier::Paths(paths) => self.speaker.turn(&mut **paths, landing)?,
+            AnyCarrier::Ring(ring) => self.speaker.turn(&mut **ring, landing)?,
         };
         if came {
             self.patience.interrupt();
@@ -335,7 +348,8 @@ impl Speaker {
             carrier.push(bytes);
             // A datagram that cannot be part of a train need not wait. A path probe must not wait,
             // or the train would be tested.
-            if !carrier.gathers() || carrier.is_full() || self.client.searches_path() {
+            let gathers = carrier.gathers() && Trains::may_have(bytes);
+            if !gathers || carrier.is_full() || self.client.searches_path() {
                 carrier.flush().check()?;
                 self.leave_failed(now, carrier);
             }
@@ -360,17 +374,20 @@ impl Speaker {
         failed
     }
 
-    fn turn(&mut self, carrier: &mut impl Carrier) -> io::Result<bool> {
+    fn turn(
+        &mut self,
+        carrier: &mut impl Carrier,
+        mut landing: Option<&mut Landing<'_>>,
+    ) -> io::Result<bool> {
         let (mut came, mut all) = (false, false);
         for _ in 0..TURN_RECEIVES {
-            match carrier.receive() {
-                Ok(Some(_)) => {
-                    self.hear(carrier);
+            match self.receive(carrier, landing.as_deref_mut()) {
+                Ok(true) => {
                     came = true;
                     // Polling for more than is in flight costs as much as sending.
                     all = self.client.under_way() == 0;
                 }
-                Ok(None) => all = true,
+                Ok(false) => all = true,
                 Err(error) if is_passing(&error) => all = true,
                 Err(error) => return Err(error),
             }
@@ -395,18 +412,62 @@ impl Speaker {
         Ok(came)
     }
 
+    /// Receives and handles responses. Returns false if there are none.
+    fn receive(
+        &mut self,
+        carrier: &mut impl Carrier,
+        mut landing: Option<&mut Landing<'_>>,
+    ) -> io::Result<bool> {
+        let lands = self.seal.is_none() && carrier.lands();
+        let place = landing.as_ref().filter(|_| lands).and_then(|landing| {
+            let place = self.client.next_landing(landing.operation)?;
+            (place.len() >= LANDED_BYTES_MIN).then_some(place)
+        });
+        if let (Some(landing), Some(place)) = (&mut landing, place) {
+            return self.receive_around(carrier, landing, place);
+        }
+        let received = carrier.receive()?.is_some();
+        if received {
+            self.hear(carrier, landing);
+        }
+        Ok(received)
+    }
+
+    /// As [`Speaker::receive`], where the response of a place of the read's buffer comes next,
+    /// unless the network has lost or reordered some. Whatever comes is received there.
+    fn receive_around(
+        &mut self,
+        carrier: &mut impl Carrier,
+        landing: &mut Landing<'_>,
+        place: Range<usize>,
+    ) -> io::Result<bool> {
+        let to = &mut landing.to[place.clone()];
+        let Some(bytes) = carrier.receive_around(to)? else { return Ok(false) };
+        let front = carrier.front();
+        if self.client.awaits(landing.operation, front, bytes) == Some(place) {
+            self.active = self.now();
+            self.client.on_landed(self.active, carrier.came_by(), front, to);
+        } else {
+            carrier.put_back(to);
+            self.hear(carrier, Some(landing));
+        }
+        Ok(true)
+    }
+
     /// Handles responses, which may be forged.
-    fn hear(&mut self, carrier: &mut impl Carrier) {
+    fn hear(&mut self, carrier: &mut impl Carrier, mut landing: Option<&mut Landing<'_>>) {
         let now = self.now();
         self.active = now;
         let path = carrier.came_by();
         while let Some((answer, _)) = carrier.next() {
+            let landing = landing.as_deref_mut();
             match &mut self.seal {
-                None => self.client.on_datagram_from(now, path, answer),
+                None => self.client.on_datagram_into(now, path, answer, landing),
                 Some(seal) => {
                     if let Some(sealed) = seal.open(answer) {
                         let packets = &answer[sealed.packets];
-                        self.client.on_packets_from(now, path, &sealed.envelope, packets);
+                        let envelope = &sealed.envelope;
+                        self.client.on_packets_into(now, path, envelope, packets, landing);
                     }
                 }
             }

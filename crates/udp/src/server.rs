@@ -375,8 +375,19 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Answerer<B> {
         };
         let now = self.now();
         self.counters.received_bytes += bytes as u64;
+        let refers = carrier.refers();
         while let Some((datagram, answer)) = carrier.next() {
             let bytes = match &mut self.protect {
+                Protect::Node if refers => {
+                    let answered = self.node.answer(now, datagram, answer);
+                    if let Some(extent) = &answered.outside {
+                        let mut rest = Vec::new();
+                        self.node.memory().slices(extent, |part| rest.push(part));
+                        self.counters.count(carrier.reply_with(answered.bytes, &rest));
+                        continue;
+                    }
+                    answered.bytes
+                }
                 Protect::Node => self.node.on_datagram(now, datagram, answer),
                 Protect::Seal(seal) => self.node.on_sealed(now, datagram, answer, &mut **seal),
             };

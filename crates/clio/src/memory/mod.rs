@@ -23,6 +23,6 @@ pub use allocator::{AllocateError, Allocated, ReleaseError, ShareError};
 pub use hash::HashKey;
 pub use map::{AddressMap, Footprint, MapCounters, Missed};
 pub use page::{MemoryConfig, MemoryConfigError, PageSize, SpaceId, VIRTUAL_BITS};
-pub use store::{ACCESS_BYTES_MAX, AccessError, VirtualMemory};
+pub use store::{ACCESS_BYTES_MAX, AccessError, Extent, VirtualMemory};
 pub use table::{BUCKET_BYTES, BUCKET_SLOTS};
 pub use task::{BeginError, Ended, Failed, Steps, Task};

@@ -1,5 +1,6 @@
 //! The memory of a node as processes see it: their addresses, and the bytes at them.
 
+use core::fmt;
 use core::task::Poll;
 
 use ethermem_wire::RmwOperation;
@@ -60,6 +61,19 @@ struct Spans {
     count: usize,
 }
 
+/// The bytes of an access, where they are in a memory.
+pub struct Extent {
+    address: u64,
+    bytes: usize,
+    spans: Spans,
+}
+
+impl fmt::Debug for Extent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} B at {} in {} parts", self.bytes, self.address, self.spans.count)
+    }
+}
+
 impl<B: AsRef<[u8]> + AsMut<[u8]>> VirtualMemory<B> {
     /// A memory in `bytes`, which must be zeros. They are not checked: reading all of them would
     /// touch memory that the system allocates only when it is used.
@@ -112,6 +126,28 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> VirtualMemory<B> {
             into[from..from + length].copy_from_slice(&bytes[start..start + length]);
         });
         Ok(())
+    }
+
+    /// Finds the bytes from `address` on, as a read that copies nothing.
+    ///
+    /// # Errors
+    /// [`AccessError`].
+    pub fn extent(
+        &mut self,
+        space: SpaceId,
+        address: u64,
+        bytes: usize,
+    ) -> Result<Extent, AccessError> {
+        let spans = self.spans(space, address, bytes, Permissions::READ)?;
+        Ok(Extent { address, bytes, spans })
+    }
+
+    /// The bytes of an extent, in order. It holds until the next change of the address spaces.
+    pub fn slices<'m>(&'m self, extent: &Extent, mut each: impl FnMut(&'m [u8])) {
+        let (bytes, page_bytes) = (self.bytes.as_ref(), self.map.page_size().bytes());
+        extent.spans.parts(extent.address, extent.bytes, page_bytes, |start, _, length| {
+            each(&bytes[start..start + length]);
+        });
     }
 
     /// Writes `data` from `address` on.

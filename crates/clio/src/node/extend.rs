@@ -9,8 +9,9 @@ use ethermem_wire::clio::{
     RequestPacket, ResponsePacket,
 };
 
+use super::answers::Answers;
 use super::execute::Asker;
-use super::machine::{Answers, Arrived, Busy, Node, no_such_process};
+use super::machine::{Arrived, Busy, Node, no_such_process};
 use super::recent::{Known, Outcome};
 use super::runs::{ActiveRun, Job};
 use super::tenants::Tenant;

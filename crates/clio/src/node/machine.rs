@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use ethermem_units::Ns;
 use ethermem_wire::clio::{
-    AcknowledgedIds, ClioOpcode, ClioStatus, ENVELOPE_BYTES, Envelope, EnvelopeError, Epoch,
-    Malformed, NodeFacts, PacketError, Packets, ProcessId, Protection, REQUEST_BYTES,
-    RESPONSE_BYTES, Reply, Request, RequestId, RequestPacket, ResponsePacket, SenderId, TenantId,
+    AcknowledgedIds, ClioOpcode, ClioStatus, Envelope, Epoch, Malformed, NodeFacts, PacketError,
+    Packets, ProcessId, REQUEST_BYTES, RESPONSE_BYTES, Reply, Request, RequestId, RequestPacket,
+    ResponsePacket, SenderId, TenantId,
 };
 
+use super::answers::Answers;
 use super::config::{NodeConfig, NodeConfigError};
 use super::processes::Processes;
 use super::recent::{Known, Name, Outcome, Recent};
@@ -132,28 +133,6 @@ impl Arrived {
     }
 }
 
-/// The buffer for the answers of a datagram.
-pub(super) struct Answers<'a> {
-    into: &'a mut [u8],
-    used: usize,
-    /// Number of answers that had no room.
-    left_out: u64,
-}
-
-impl Answers<'_> {
-    pub(super) fn room(&self) -> usize {
-        self.into.len() - self.used
-    }
-
-    /// Adds an answer. One without room is left out: the client retries.
-    pub(super) fn put(&mut self, answer: &ResponsePacket<'_>) {
-        match answer.emit(&mut self.into[self.used..]) {
-            Ok(bytes) => self.used += bytes,
-            Err(_) => self.left_out += 1,
-        }
-    }
-}
-
 impl<B: AsRef<[u8]> + AsMut<[u8]>> Node<B> {
     /// A node whose memory is `bytes`, which must be zeros.
     ///
@@ -246,48 +225,6 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Node<B> {
         footprint
     }
 
-    /// Processes a datagram with the carrier's check or with a CRC. The answer is written into
-    /// `answer`, which must be as long as an answer may be. Returns its length; 0 means no answer.
-    ///
-    /// Datagrams protected by AES-GCM go to [`Node::on_sealed`].
-    pub fn on_datagram(&mut self, now: Ns, datagram: &[u8], answer: &mut [u8]) -> usize {
-        self.counters.datagrams += 1;
-        let trailer = self.config.protection.trailer_bytes();
-        let Some(end) = answer.len().checked_sub(trailer).filter(|&end| end > ENVELOPE_BYTES)
-        else {
-            return 0;
-        };
-        let (envelope, used) = match Envelope::open(datagram) {
-            Ok(opened) if opened.envelope.protection != self.config.protection => {
-                self.counters.dropped_protection += 1;
-                return 0;
-            }
-            Ok(opened) => {
-                let packets = &datagram[opened.packets];
-                let into = &mut answer[ENVELOPE_BYTES..end];
-                (opened.envelope, self.on_packets(now, &opened.envelope, packets, into))
-            }
-            Err(EnvelopeError::Corrupt { envelope, .. }) => {
-                self.counters.dropped_corrupt += 1;
-                // The answer must not exceed the datagram, so that a forged datagram cannot amplify
-                // traffic.
-                let end = end.min(datagram.len().saturating_sub(trailer)).max(ENVELOPE_BYTES);
-                (envelope, nack(&envelope, &mut answer[ENVELOPE_BYTES..end]))
-            }
-            Err(_) => {
-                self.counters.dropped_malformed += 1;
-                return 0;
-            }
-        };
-        if used == 0 {
-            return 0;
-        }
-        let front = self.answer_envelope(now, &envelope);
-        let sealed =
-            front.emit(answer).and_then(|front_bytes| front.seal(answer, front_bytes + used));
-        sealed.expect("room was left for envelope and trailer")
-    }
-
     /// The envelope of the answer to a datagram. Its sequence number counts the answers to the
     /// tenant.
     pub fn answer_envelope(&mut self, now: Ns, asked: &Envelope) -> Envelope {
@@ -313,18 +250,29 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Node<B> {
         packets: &[u8],
         into: &mut [u8],
     ) -> usize {
+        let mut answers = Answers::new(into);
+        self.answer_packets(now, envelope, packets, &mut answers);
+        answers.used
+    }
+
+    pub(super) fn answer_packets(
+        &mut self,
+        now: Ns,
+        envelope: &Envelope,
+        packets: &[u8],
+        answers: &mut Answers<'_>,
+    ) {
         let Some(tenant) = self.tenants.find(envelope.tenant) else {
             self.counters.dropped_tenant += 1;
-            return 0;
+            return;
         };
         let (sender, epoch, until) = (envelope.sender, envelope.epoch, envelope.clock);
         let arrived = Arrived { now, sender, tenant, epoch, until };
-        let mut answers = Answers { into, used: 0, left_out: 0 };
         self.runs.datagram();
         for packet in Packets::new(packets) {
             self.counters.requests += 1;
             match packet {
-                Ok(packet) => self.on_request(&arrived, &packet, &mut answers),
+                Ok(packet) => self.on_request(&arrived, &packet, answers),
                 Err(PacketError::Refused { request, attempt, opcode, problem }) => {
                     let status = match problem {
                         Malformed::Opcode(_) => ClioStatus::UnknownOpcode,
@@ -337,7 +285,6 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Node<B> {
             }
         }
         self.counters.unanswered += answers.left_out;
-        answers.used
     }
 
     fn on_request(
@@ -414,7 +361,7 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Node<B> {
         ids.iter().for_each(|id| self.recent.acknowledge(arrived.who(), id, arrived.until));
     }
 
-    /// Reads directly into the answer.
+    /// Reads directly into the answer, or leaves the bytes in memory for the carrier.
     fn read(
         &mut self,
         arrived: &Arrived,
@@ -440,17 +387,11 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Node<B> {
             let outcome = self.busy(Busy::Answer);
             return answers.put(&refused(outcome));
         }
-        let data = answers.used + RESPONSE_BYTES..answers.used + whole;
-        match self.memory.read(space, address, &mut answers.into[data]) {
+        match answers.read(&mut self.memory, (space, address, bytes), (attempt, request)) {
             Ok(()) => {
                 self.counters.executed += 1;
                 self.tenants.executed(arrived.tenant, ClioOpcode::Read);
                 self.tenants.read(arrived.tenant, bytes.into());
-                let front = ResponsePacket { opcode, attempt, request, reply: Reply::Bytes(&[]) };
-                let end = answers.used + whole;
-                let packet = &mut answers.into[answers.used..end];
-                front.emit_around(packet).expect("there is room, and it fits a packet");
-                answers.used = end;
             }
             Err(error) => {
                 let outcome = self.access_refused(error);
@@ -560,18 +501,4 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Node<B> {
 
 pub(super) fn no_such_process(process: ProcessId) -> Outcome {
     Outcome::Refused(ClioStatus::NoSuchProcess, process.0.into())
-}
-
-/// The answer to a datagram that was changed on its way.
-fn nack(envelope: &Envelope, into: &mut [u8]) -> usize {
-    if envelope.protection != Protection::Crc {
-        return 0;
-    }
-    let nack = ResponsePacket {
-        opcode: ClioOpcode::Nack as u8,
-        attempt: 0,
-        request: RequestId::NONE,
-        reply: Reply::Refused(ClioStatus::Corrupt, envelope.sequence),
-    };
-    nack.emit(into).unwrap_or(0)
 }

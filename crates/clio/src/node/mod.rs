@@ -4,6 +4,7 @@
 //! with the number of clients. Processes have places in a table of fixed size, and so do requests
 //! that must not be executed twice. `docs/internals/clio-node.md` has the invariants.
 
+mod answers;
 mod config;
 mod execute;
 mod extend;
@@ -17,6 +18,7 @@ mod sealed;
 mod slow;
 mod tenants;
 
+pub use answers::Answer;
 pub use config::{NodeConfig, NodeConfigError, Quota, RECENT_WAYS};
 pub use machine::{Busy, Node, NodeCounters};
 pub use operator::ProcessFacts;

@@ -1,6 +1,7 @@
 //! The client: requests in flight, their retries, and their results.
 
 mod answers;
+mod landing;
 mod multipath;
 mod transmit;
 
@@ -21,6 +22,7 @@ use super::paths::{Path, PathId, Paths};
 use super::round_trips::RoundTrips;
 use super::silence::Silence;
 use super::window::{CongestionWindow, IncastWindow};
+pub use landing::{FRONT_BYTES, Landing};
 
 /// Octets of a write's request for its address and length, which its answer does not have.
 const WRITE_ADDRESS_BYTES: usize = 8;
@@ -165,6 +167,21 @@ impl Client {
     pub fn submit(&mut self, process: ProcessId, request: Request<'static>) -> OperationId {
         let id = self.begin(Operation::new(process, Ask::Short(request)));
         if let Request::Read { bytes: 0, .. } = request {
+            self.fail(id, OperationError::Length(0));
+        }
+        id
+    }
+
+    /// Submits a read into a buffer of the caller: answers that arrive with a [`Landing`] go there,
+    /// and [`Completed::Landed`] has the others.
+    pub fn submit_read_into(
+        &mut self,
+        process: ProcessId,
+        address: u64,
+        bytes: u32,
+    ) -> OperationId {
+        let id = self.begin(Operation::read_into(process, address, bytes));
+        if bytes == 0 {
             self.fail(id, OperationError::Length(0));
         }
         id

@@ -127,6 +127,11 @@ impl Flights {
         if found.is_some() || self.aside.is_empty() { found } else { self.aside.get(&request) }
     }
 
+    /// The oldest request in flight that does not take any time.
+    pub(super) fn oldest(&self) -> Option<&Flight> {
+        self.ring.front()?.as_ref()
+    }
+
     pub(super) fn get_mut(&mut self, request: u64) -> Option<&mut Flight> {
         if !self.aside.is_empty() && self.aside.contains_key(&request) {
             return self.aside.get_mut(&request);

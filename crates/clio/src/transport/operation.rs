@@ -18,6 +18,9 @@ pub enum Completed {
     OwnerDied,
     /// The bytes that were read.
     Bytes(Vec<u8>),
+    /// The bytes are in the caller's buffer, except for these, each with its offset: they arrived
+    /// while the buffer was not at hand.
+    Landed(Vec<(u64, Vec<u8>)>),
     /// The word before an atomic.
     Word(u64),
     /// The address of the allocation or share.
@@ -82,6 +85,17 @@ pub(super) enum Ask {
     Short(Request<'static>),
 }
 
+/// Where the bytes of a read go.
+#[derive(Debug)]
+pub(super) enum Sink<'s> {
+    /// To the operation.
+    Own,
+    /// To the caller's buffer.
+    Caller(&'s mut [u8]),
+    /// They are in the caller's buffer.
+    Landed,
+}
+
 /// Parts of a long access meet at multiples of this: words and cache lines are never cut.
 const CUT_BYTES: u64 = 64;
 
@@ -100,6 +114,8 @@ pub(super) struct Operation {
     pub(super) waits_since: Option<Ns>,
     /// The bytes read so far, each at its offset.
     bytes: Vec<u8>,
+    /// For a read into the caller's buffer: parts that arrived without it.
+    apart: Option<Vec<(u64, Vec<u8>)>>,
     result: Option<Completed>,
     pub(super) error: Option<OperationError>,
 }
@@ -123,9 +139,16 @@ impl Operation {
             open: 0,
             waits_since: None,
             bytes: Vec::new(),
+            apart: None,
             result: None,
             error: None,
         }
+    }
+
+    /// A read into a buffer of the caller.
+    pub(super) fn read_into(process: ProcessId, address: u64, bytes: u32) -> Operation {
+        let ask = Ask::Short(Request::Read { address, bytes });
+        Operation { apart: Some(Vec::new()), ..Operation::new(process, ask) }
     }
 
     /// A read of several places: addresses and numbers of bytes, which must not be 0. `None` for an
@@ -224,9 +247,10 @@ impl Operation {
 
     /// Stores the answer of a part. Returns false if it does not fit the request; it is then
     /// ignored.
-    pub(super) fn take(&mut self, part: Part, reply: &Reply<'_>) -> bool {
+    pub(super) fn take(&mut self, part: Part, reply: &Reply<'_>, sink: Sink<'_>) -> bool {
         let completed = match *reply {
             Reply::Bytes(bytes) if self.goes_alone() => Completed::Bytes(bytes.to_vec()),
+            Reply::Bytes(bytes) if self.apart.is_some() => return self.land(part, bytes, sink),
             Reply::Bytes(bytes) => return self.put(part, bytes),
             Reply::Done => Completed::Done,
             Reply::OwnerDied => Completed::OwnerDied,
@@ -253,6 +277,25 @@ impl Operation {
         if self.error.as_ref().is_none_or(|known| place(&error) < place(known)) {
             self.error = Some(error);
         }
+    }
+
+    /// Stores read bytes in the caller's buffer, or apart. Returns false if they do not fit.
+    fn land(&mut self, part: Part, bytes: &[u8], sink: Sink<'_>) -> bool {
+        let is_read = matches!(self.ask, Ask::Short(Request::Read { .. }));
+        if !is_read || bytes.len() != part.bytes as usize {
+            return false;
+        }
+        match sink {
+            Sink::Landed => {}
+            Sink::Caller(to) => {
+                let place =
+                    to.get_mut(part.from as usize..).and_then(|to| to.get_mut(..bytes.len()));
+                let Some(place) = place else { return false };
+                place.copy_from_slice(bytes);
+            }
+            Sink::Own => self.apart.get_or_insert_default().push((part.from, bytes.to_vec())),
+        }
+        true
     }
 
     /// Stores read bytes at their offset. Returns false if they do not fit.
@@ -297,6 +340,9 @@ impl Operation {
         }
         if self.next_part(most).is_some() {
             return None;
+        }
+        if let Some(apart) = self.apart.take() {
+            return Some(Ok(Completed::Landed(apart)));
         }
         let bytes = core::mem::take(&mut self.bytes);
         Some(Ok(self.result.take().unwrap_or(Completed::Bytes(bytes))))
@@ -347,7 +393,7 @@ mod tests {
             }
             for (come, part) in (1..).zip(parts) {
                 let bytes = vec![(part.from >> 20) as u8; PART];
-                assert!(operation.take(part, &Reply::Bytes(&bytes)));
+                assert!(operation.take(part, &Reply::Bytes(&bytes), Sink::Own));
                 let most = RESERVED_BYTES.max(2 * (come + 1) * PART);
                 assert!(operation.bytes.capacity() <= most, "{}", operation.bytes.capacity());
             }

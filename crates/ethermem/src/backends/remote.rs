@@ -17,7 +17,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use ethermem_clio::node::Busy;
-use ethermem_clio::transport::{Completed, OperationError};
+use ethermem_clio::transport::{Completed, Landing, OperationError};
 use ethermem_pool::{
     Address, Asker, Backend, Direct, End, Ended, Error, Facts, LockWords, Network, Op, OpId,
     Opened, Outcome, ProcessId, Progress, Reply, Segment, Wait, Waited, WaitedId,
@@ -267,7 +267,12 @@ impl Remote {
     }
 
     fn turn(&mut self) {
-        if let Err(error) = self.driver.turn() {
+        self.turn_into(None);
+    }
+
+    /// Makes progress, with the buffer of a read whose machine thread waits.
+    fn turn_into(&mut self, landing: Option<&mut Landing<'_>>) {
+        if let Err(error) = self.driver.turn_into(landing) {
             self.broken = Some(error.to_string());
         }
         self.notice();

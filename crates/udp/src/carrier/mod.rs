@@ -32,6 +32,37 @@ pub(crate) trait Carrier {
     /// Queues the response in that buffer for the sender of that datagram.
     fn reply(&mut self, bytes: usize);
 
+    /// True if a response may have octets in other places: see [`Carrier::reply_with`].
+    fn refers(&self) -> bool {
+        false
+    }
+
+    /// Sends the response in that buffer, followed by the octets of `rest`, as one datagram, after
+    /// what is queued. Only where [`Carrier::refers`].
+    fn reply_with(&mut self, _: usize, _: &[&[u8]]) -> Sent {
+        unreachable!("this carrier refers to nothing")
+    }
+
+    /// True if a datagram can be received in parts: see [`Carrier::receive_around`].
+    fn lands(&self) -> bool {
+        false
+    }
+
+    /// As [`Carrier::receive`], of a datagram whose octets behind the first [`FRONT_BYTES`](ethermem_clio::transport::FRONT_BYTES) are
+    /// expected to fill `to`, and are received there. [`Carrier::front`] has the first ones. Only
+    /// where [`Carrier::lands`].
+    fn receive_around(&mut self, _: &mut [u8]) -> io::Result<Option<usize>> {
+        unreachable!("this carrier receives datagrams whole")
+    }
+
+    /// The first octets of what was received.
+    fn front(&self) -> &[u8] {
+        &[]
+    }
+
+    /// Returns the octets that came to `to`, so that [`Carrier::next`] has the datagram.
+    fn put_back(&mut self, _: &[u8]) {}
+
     /// The path by which that datagram came.
     fn came_by(&self) -> PathId {
         PathId::ONLY

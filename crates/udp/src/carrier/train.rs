@@ -8,6 +8,7 @@ use std::net::{SocketAddr, UdpSocket};
 use std::ops::Range;
 use std::os::fd::{AsFd, AsRawFd};
 
+use ethermem_clio::transport::FRONT_BYTES;
 use nix::cmsg_space;
 use nix::errno::Errno;
 use nix::sys::socket::sockopt::{UdpGroSegment, UdpGsoSegment};
@@ -51,9 +52,15 @@ impl Trains {
     pub const NONE: Trains = Trains { sends: false, receives: false };
 
     /// The kernel's support where it helps: if two of the longest datagrams do not fit one call,
-    /// trains would cost and gain nothing.
+    /// receiving trains would cost and gain nothing. Requests for long answers are short.
     pub(crate) fn for_datagrams(socket: &impl AsFd, bytes_max: usize) -> Trains {
-        if bytes_max <= DATAGRAM_BYTES_MAX / 2 { Trains::of(socket) } else { Trains::NONE }
+        let all = Trains::of(socket);
+        Trains { receives: all.receives && Trains::may_have(bytes_max), ..all }
+    }
+
+    /// True if two datagrams of this length fit one call.
+    pub(crate) fn may_have(bytes: usize) -> bool {
+        bytes <= DATAGRAM_BYTES_MAX / 2
     }
 
     /// Queries the kernel, and changes nothing.
@@ -129,6 +136,31 @@ impl Outbox {
         }
         self.waiting.clear();
         self.used = 0;
+        sent
+    }
+
+    /// Sends what is queued, and then the datagram in the buffer's first `bytes` octets, followed by
+    /// the octets of `rest`.
+    pub(crate) fn send_with(
+        &mut self,
+        socket: &UdpSocket,
+        bytes: usize,
+        rest: &[&[u8]],
+        to: Option<SocketAddr>,
+    ) -> Sent {
+        let front = self.used..self.used + bytes;
+        let mut sent = self.flush(socket);
+        let mut parts = Vec::with_capacity(1 + rest.len());
+        parts.push(IoSlice::new(&self.octets[front]));
+        parts.extend(rest.iter().map(|part| IoSlice::new(part)));
+        let to = to.map(SockaddrStorage::from);
+        match sendmsg(socket.as_raw_fd(), &parts, &[], MsgFlags::empty(), to.as_ref()) {
+            Ok(bytes) => sent.bytes += bytes as u64,
+            Err(problem) => {
+                sent.refused += 1;
+                sent.problem = Some(problem);
+            }
+        }
         sent
     }
 
@@ -288,6 +320,36 @@ impl Inbox {
         let (used, from) = (message.bytes, message.address);
         (self.used, self.each, self.given) = (used, each, 0);
         Ok(from)
+    }
+
+    /// True once trains were requested.
+    pub(crate) fn takes_trains(&self) -> bool {
+        self.control.is_some()
+    }
+
+    /// Receives a datagram from a connected socket, with the octets behind its front in `to` as far
+    /// as that goes. [`Inbox::next`] has none of it.
+    pub(crate) fn receive_around(&mut self, socket: &UdpSocket, to: &mut [u8]) -> io::Result<()> {
+        let (front, rest) = self.octets.split_at_mut(FRONT_BYTES);
+        let behind = &mut rest[to.len()..];
+        let mut into = [IoSliceMut::new(front), IoSliceMut::new(to), IoSliceMut::new(behind)];
+        let message = recvmsg::<()>(socket.as_raw_fd(), &mut into, None, MsgFlags::empty());
+        self.alike = 0;
+        self.used = message?.bytes;
+        (self.each, self.given) = (self.used.max(1), self.used);
+        Ok(())
+    }
+
+    /// The first octets of the last message.
+    pub(crate) fn front(&self) -> &[u8] {
+        &self.octets[..self.used.min(FRONT_BYTES)]
+    }
+
+    /// Returns octets that [`Inbox::receive_around`] has put elsewhere.
+    pub(crate) fn put_back(&mut self, to: &[u8]) {
+        let bytes = to.len().min(self.used.saturating_sub(FRONT_BYTES));
+        self.octets[FRONT_BYTES..][..bytes].copy_from_slice(&to[..bytes]);
+        self.given = 0;
     }
 
     pub(crate) fn bytes(&self) -> usize {

@@ -68,11 +68,7 @@ impl Carrier for UdpCarrier {
         } else {
             self.inbox.receive_from(&self.socket)
         };
-        match received {
-            Ok(()) => Ok(Some(self.inbox.bytes())),
-            Err(error) if is_passing(&error) => Ok(None),
-            Err(error) => Err(error),
-        }
+        Ok(passing(received)?.map(|()| self.inbox.bytes()))
     }
 
     fn next(&mut self) -> Option<(&mut [u8], &mut [u8])> {
@@ -81,6 +77,30 @@ impl Carrier for UdpCarrier {
 
     fn reply(&mut self, bytes: usize) {
         self.outbox.push(bytes, self.inbox.from());
+    }
+
+    fn refers(&self) -> bool {
+        true
+    }
+
+    fn reply_with(&mut self, bytes: usize, rest: &[&[u8]]) -> Sent {
+        self.outbox.send_with(&self.socket, bytes, rest, self.inbox.from())
+    }
+
+    fn lands(&self) -> bool {
+        self.is_connected && !self.inbox.takes_trains()
+    }
+
+    fn receive_around(&mut self, to: &mut [u8]) -> io::Result<Option<usize>> {
+        Ok(passing(self.inbox.receive_around(&self.socket, to))?.map(|()| self.inbox.bytes()))
+    }
+
+    fn front(&self) -> &[u8] {
+        self.inbox.front()
+    }
+
+    fn put_back(&mut self, to: &[u8]) {
+        self.inbox.put_back(to);
     }
 
     fn place(&mut self) -> &mut [u8] {
@@ -109,5 +129,14 @@ impl Carrier for UdpCarrier {
 
     fn flush(&mut self) -> Sent {
         self.outbox.flush(&self.socket)
+    }
+}
+
+/// `None` where a later call may succeed.
+fn passing<T>(result: io::Result<T>) -> io::Result<Option<T>> {
+    match result {
+        Ok(value) => Ok(Some(value)),
+        Err(error) if is_passing(&error) => Ok(None),
+        Err(error) => Err(error),
     }
 }

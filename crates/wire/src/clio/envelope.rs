@@ -148,7 +148,11 @@ impl Envelope {
         Ok(Sealed { envelope, packets: ENVELOPE_BYTES..end, trailer: end..bytes })
     }
 
-    fn parse(datagram: &[u8]) -> Result<Envelope, EnvelopeError> {
+    /// Reads the envelope at the begin of a datagram, and verifies nothing else.
+    ///
+    /// # Errors
+    /// [`EnvelopeError`].
+    pub fn parse(datagram: &[u8]) -> Result<Envelope, EnvelopeError> {
         let truncated = EnvelopeError::Truncated { bytes: datagram.len(), least: ENVELOPE_BYTES };
         let mut reader = Reader(datagram);
         let version = reader.u8().ok_or(truncated)?;

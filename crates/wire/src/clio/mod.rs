@@ -29,5 +29,5 @@ pub use request::{
     AcknowledgedIds, Malformed, PacketError, Packets, REQUEST_BYTES, Request, RequestId,
     RequestPacket,
 };
-pub use response::{NodeFacts, RESPONSE_BYTES, Reply, ResponsePacket};
+pub use response::{NodeFacts, RESPONSE_BYTES, Reply, ResponseHead, ResponsePacket};
 pub use status::{ClioStatus, UnassignedStatus};

@@ -157,6 +157,13 @@ impl<'a> Packets<'a> {
     }
 
     /// The octets of the next packet.
+    /// True if what is left is one packet, if it is any.
+    #[must_use]
+    pub fn is_one(&self) -> bool {
+        let length = self.rest.get(LENGTH_AT..).and_then(|at| Reader(at).u16());
+        length.map(usize::from) == Some(self.rest.len())
+    }
+
     pub(super) fn cut(&mut self, header_bytes: usize) -> Option<Result<&'a [u8], PacketError>> {
         let left = self.rest.len();
         if left == 0 {

@@ -83,26 +83,8 @@ impl<'a> ResponsePacket<'a> {
     }
 
     fn parse(packet: &'a [u8]) -> Result<ResponsePacket<'a>, PacketError> {
-        let mut reader = Reader(packet);
-        let mut header = || {
-            let (opcode, attempt, _length) = (reader.u8()?, reader.u8()?, reader.u16()?);
-            let (status, reserved) = (reader.u8()?, reader.array::<3>()?);
-            Some((opcode, attempt, status, reserved, RequestId(reader.u64()?)))
-        };
-        let left = packet.len();
-        let truncated = PacketError::Truncated { length: RESPONSE_BYTES, left };
-        let (answer, attempt, status, reserved, request) = header().ok_or(truncated)?;
-        let opcode = answer & !ANSWER;
-        let refused = |problem| PacketError::Refused { request, attempt, opcode, problem };
-        if answer & ANSWER == 0 || reserved != [0; 3] {
-            return Err(refused(Malformed::Reserved));
-        }
-        let status =
-            ClioStatus::try_from(status).map_err(|_| refused(Malformed::Field("status")))?;
-        let length = Malformed::Length(reader.0.len());
-        let reply = Reply::parse(opcode, status, &mut reader).map_err(refused)?;
-        let reply = reply.filter(|_| reader.0.is_empty()).ok_or_else(|| refused(length))?;
-        Ok(ResponsePacket { opcode, attempt, request, reply })
+        let head = ResponseHead::parse(packet)?;
+        head.with(&packet[RESPONSE_BYTES..])
     }
 
     /// Writes the packet.
@@ -121,6 +103,18 @@ impl<'a> ResponsePacket<'a> {
         writer.end_packet()
     }
 
+    /// Writes the packet, whose length counts `body_bytes` more that lie elsewhere.
+    ///
+    /// # Errors
+    /// As [`ResponsePacket::emit`].
+    pub fn emit_before(&self, body_bytes: usize, into: &mut [u8]) -> Result<usize, NoRoom> {
+        let used = self.emit(into)?;
+        let (needed, room) = (used + body_bytes, usize::from(u16::MAX));
+        let length = u16::try_from(needed).map_err(|_| NoRoom { needed, room })?;
+        into[LENGTH_AT..][..2].copy_from_slice(&length.to_le_bytes());
+        Ok(used)
+    }
+
     /// Writes the header of a packet that fills `packet` and whose data are already in place.
     ///
     /// # Errors
@@ -131,6 +125,61 @@ impl<'a> ResponsePacket<'a> {
         self.emit(packet)?;
         packet[LENGTH_AT..][..2].copy_from_slice(&length.to_le_bytes());
         Ok(())
+    }
+}
+
+/// The header of a response, whose body may lie elsewhere.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ResponseHead {
+    /// The opcode of the request.
+    pub opcode: u8,
+    /// The number of the attempt that is answered.
+    pub attempt: u8,
+    /// The number of the request.
+    pub request: RequestId,
+    /// The status of the request.
+    pub status: ClioStatus,
+    /// Octets of the packet, header and body.
+    pub length: u16,
+}
+
+impl ResponseHead {
+    /// Reads the header at the begin of `octets`.
+    ///
+    /// # Errors
+    /// [`PacketError`].
+    pub fn parse(octets: &[u8]) -> Result<ResponseHead, PacketError> {
+        let mut reader = Reader(octets);
+        let mut header = || {
+            let (opcode, attempt, length) = (reader.u8()?, reader.u8()?, reader.u16()?);
+            let (status, reserved) = (reader.u8()?, reader.array::<3>()?);
+            Some((opcode, attempt, length, status, reserved, RequestId(reader.u64()?)))
+        };
+        let left = octets.len();
+        let truncated = PacketError::Truncated { length: RESPONSE_BYTES, left };
+        let (answer, attempt, length, status, reserved, request) = header().ok_or(truncated)?;
+        let opcode = answer & !ANSWER;
+        let refused = |problem| PacketError::Refused { request, attempt, opcode, problem };
+        if answer & ANSWER == 0 || reserved != [0; 3] {
+            return Err(refused(Malformed::Reserved));
+        }
+        let status =
+            ClioStatus::try_from(status).map_err(|_| refused(Malformed::Field("status")))?;
+        Ok(ResponseHead { opcode, attempt, request, status, length })
+    }
+
+    /// The response with its body.
+    ///
+    /// # Errors
+    /// [`PacketError::Refused`].
+    pub fn with(self, body: &[u8]) -> Result<ResponsePacket<'_>, PacketError> {
+        let ResponseHead { opcode, attempt, request, status, .. } = self;
+        let refused = |problem| PacketError::Refused { request, attempt, opcode, problem };
+        let mut reader = Reader(body);
+        let length = Malformed::Length(body.len());
+        let reply = Reply::parse(opcode, status, &mut reader).map_err(refused)?;
+        let reply = reply.filter(|_| reader.0.is_empty()).ok_or_else(|| refused(length))?;
+        Ok(ResponsePacket { opcode, attempt, request, reply })
     }
 }
 

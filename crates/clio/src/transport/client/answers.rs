@@ -10,9 +10,9 @@ use ethermem_wire::clio::{
 
 use super::super::flights::Tried;
 use super::super::node_clock::NodeClock;
-use super::super::operation::OperationError;
+use super::super::operation::{OperationError, OperationId, Sink};
 use super::super::paths::PathId;
-use super::Client;
+use super::{Client, Landing};
 use crate::node::Busy;
 
 /// While a node works on a request, the client asks for the result again after this share of the
@@ -28,9 +28,21 @@ impl Client {
 
     /// As [`Client::on_datagram`], for a datagram that came by a path.
     pub fn on_datagram_from(&mut self, now: Ns, path: PathId, datagram: &[u8]) {
+        self.on_datagram_into(now, path, datagram, None);
+    }
+
+    /// As [`Client::on_datagram_from`], with the buffer of a read.
+    pub fn on_datagram_into(
+        &mut self,
+        now: Ns,
+        path: PathId,
+        datagram: &[u8],
+        landing: Option<&mut Landing<'_>>,
+    ) {
         match Envelope::open(datagram) {
             Ok(opened) if opened.envelope.protection == self.config.protection => {
-                self.on_packets_from(now, path, &opened.envelope, &datagram[opened.packets]);
+                let packets = &datagram[opened.packets];
+                self.on_packets_into(now, path, &opened.envelope, packets, landing);
             }
             Err(EnvelopeError::Corrupt { .. }) => self.counters.corrupt += 1,
             Ok(_) | Err(_) => self.counters.ignored += 1,
@@ -44,17 +56,41 @@ impl Client {
 
     /// As [`Client::on_packets`], for a datagram that came by a path.
     pub fn on_packets_from(&mut self, now: Ns, path: PathId, envelope: &Envelope, packets: &[u8]) {
+        self.on_packets_into(now, path, envelope, packets, None);
+    }
+
+    /// As [`Client::on_packets_from`], with the buffer of a read.
+    pub fn on_packets_into(
+        &mut self,
+        now: Ns,
+        path: PathId,
+        envelope: &Envelope,
+        packets: &[u8],
+        mut landing: Option<&mut Landing<'_>>,
+    ) {
+        self.hears(now, path, envelope);
+        for packet in ResponsePacket::packets(packets) {
+            match packet {
+                Ok(packet) => {
+                    let landing = landing.as_deref_mut();
+                    let sink = |id| landing.map_or(Sink::Own, |landing| landing.sink(id));
+                    self.on_answer(now, path, envelope, &packet, sink);
+                }
+                Err(_) => self.counters.ignored += 1,
+            }
+        }
+        self.heard(now, path, envelope);
+    }
+
+    pub(super) fn hears(&mut self, now: Ns, path: PathId, envelope: &Envelope) {
         if self.epoch() == envelope.epoch {
             self.clock.hear(now, envelope.clock);
             self.silence.heard(now);
             self.paths.heard(now, path);
         }
-        for packet in ResponsePacket::packets(packets) {
-            match packet {
-                Ok(packet) => self.on_answer(now, path, envelope, &packet),
-                Err(_) => self.counters.ignored += 1,
-            }
-        }
+    }
+
+    pub(super) fn heard(&mut self, now: Ns, path: PathId, envelope: &Envelope) {
         // The first answer tells the epoch, and answers leave less in flight.
         if self.epoch() == envelope.epoch {
             self.paths.heard(now, path);
@@ -74,12 +110,13 @@ impl Client {
         path.congestion.took_between(now, least.min(time), time);
     }
 
-    fn on_answer(
+    pub(super) fn on_answer<'s>(
         &mut self,
         now: Ns,
         path: PathId,
         envelope: &Envelope,
         packet: &ResponsePacket<'_>,
+        sink: impl FnOnce(OperationId) -> Sink<'s>,
     ) {
         if let Reply::Refused(ClioStatus::Corrupt, sequence) = packet.reply {
             return self.on_nack(now, sequence);
@@ -120,7 +157,7 @@ impl Client {
         }
         let right = packet.opcode == opcode as u8;
         let operation = self.operations.get_mut(id).expect("a flight is of an operation");
-        if !right || !operation.take(part, &packet.reply) {
+        if !right || !operation.take(part, &packet.reply, sink(id)) {
             self.counters.ignored += 1;
             return;
         }

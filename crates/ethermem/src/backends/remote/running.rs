@@ -189,7 +189,12 @@ impl Running {
             Ok(Completed::OwnerDied) => {
                 self.error.get_or_insert(Error::OwnerDied { address: segment.address });
             }
-            Ok(Completed::Done | Completed::Created(_) | Completed::Facts(_)) => {}
+            Ok(
+                Completed::Done
+                | Completed::Landed(_)
+                | Completed::Created(_)
+                | Completed::Facts(_),
+            ) => {}
             Err(OperationError::Refused { status: ClioStatus::Held, .. }) => return true,
             Err(error) => {
                 let error = self.work.error_of(self.process, node, segment, error);

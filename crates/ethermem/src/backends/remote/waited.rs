@@ -3,9 +3,8 @@
 
 use std::time::Duration;
 
-use ethermem_clio::transport::{Completed, OperationError, OperationId};
+use ethermem_clio::transport::{Completed, Landing, OperationError, OperationId};
 use ethermem_pool::{Asker, Error, ProcessId, Segment, Waited, WaitedId};
-use ethermem_wire::clio::Request;
 
 use super::Remote;
 use super::asked::Asked;
@@ -52,7 +51,7 @@ impl Remote {
 
     fn read_alone(&mut self, process: ProcessId, segment: Segment) -> OperationId {
         let (address, bytes) = (segment.address.0, segment.bytes as u32);
-        self.driver.client().submit(process, Request::Read { address, bytes })
+        self.driver.client().submit_read_into(process, address, bytes)
     }
 
     /// Returns the access's end, with the bytes read in `to`, or how long the machine thread may
@@ -63,8 +62,9 @@ impl Remote {
         to: &mut [u8],
     ) -> Result<Result<(), Error>, Duration> {
         self.send_gathered();
-        self.turn();
-        let Alone { operation, process, .. } = self.alone[id.place()];
+        let Alone { operation, process, is_read, .. } = self.alone[id.place()];
+        let mut landing = Landing { operation, to: &mut *to };
+        self.turn_into(is_read.then_some(&mut landing));
         while let Some(event) = self.driver.client().poll_event() {
             if event.operation == operation {
                 self.asked.remove(operation);
@@ -96,8 +96,11 @@ impl Remote {
         let error = match outcome {
             Ok(completed) => {
                 self.alone.remove(id.place());
-                if let Completed::Bytes(bytes) = completed {
-                    to.copy_from_slice(&bytes);
+                // What arrived in turns of other threads.
+                if let Completed::Landed(parts) = completed {
+                    for (from, bytes) in parts {
+                        to[from as usize..][..bytes.len()].copy_from_slice(&bytes);
+                    }
                 }
                 return Ok(Ok(()));
             }
