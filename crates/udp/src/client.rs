@@ -337,10 +337,20 @@ impl Speaker {
         }
         while let Some(path) = self.client.next_path(now) {
             carrier.choose(path);
+            let refers = self.seal.is_none() && carrier.refers();
             let datagram = carrier.place();
-            let bytes = self.client.poll_transmit_on(now, path, datagram);
+            let (bytes, rest): (usize, &[u8]) = if refers {
+                self.client.poll_transmit_parts(now, path, datagram)
+            } else {
+                (self.client.poll_transmit_on(now, path, datagram), &[])
+            };
             if bytes == 0 {
                 break;
+            }
+            if !rest.is_empty() {
+                carrier.push_with(bytes, rest).check()?;
+                self.leave_failed(now, carrier);
+                continue;
             }
             if let Some(seal) = &self.seal {
                 seal.seal(&mut datagram[..bytes]).expect("the transport writes datagrams");

@@ -231,6 +231,14 @@ impl Operation {
         }
     }
 
+    /// The data of a part of a write; of another operation none.
+    pub(super) fn data(&self, part: Part) -> &[u8] {
+        match &self.ask {
+            Ask::Write { data, .. } => &data[part.from as usize..][..part.bytes as usize],
+            _ => &[],
+        }
+    }
+
     /// True if its request and its answer each go alone in a datagram, whatever their lengths.
     pub(super) fn goes_alone(&self) -> bool {
         matches!(self.ask, Ask::Offload { .. })

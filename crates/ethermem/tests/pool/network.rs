@@ -357,6 +357,38 @@ fn who_waits_for_one_thing_and_who_has_many_under_way_share_a_pool() {
     });
 }
 
+/// Long reads go straight into their callers' buffers, also while other threads take the answers:
+/// each has its own bytes.
+#[test]
+fn long_reads_of_many_threads_have_their_own_bytes() {
+    const BYTES: u64 = 1 << 20;
+    let node = Served::new(None);
+    for url in [node.url(), format!("{}?datagram_bytes=1472", node.url())] {
+        let pool = Pool::open(&url).unwrap();
+        let region = pool.thread().unwrap().alloc(4 * BYTES, RW).wait().unwrap();
+        std::thread::scope(|scope| {
+            for machine in 0..3 {
+                let mine = region.by(&region.thread().fork());
+                scope.spawn(move || {
+                    for round in 0..8_u64 {
+                        let from = machine * BYTES + round * 37;
+                        let bytes = BYTES as usize - 37 * 8 - 4096 * round as usize;
+                        let seed = machine << 8 | round;
+                        let words = (0..bytes as u64 / 8).map(|at| (at << 16 | seed).to_le_bytes());
+                        let data: Vec<u8> = words.flatten().collect();
+                        mine.write_from(from, &data).unwrap();
+                        let mut found = vec![0xaa; data.len()];
+                        mine.read_into(from, &mut found).unwrap();
+                        assert!(found == data, "{machine} in {round}");
+                        let queued = mine.read(from, data.len() as u64).wait().unwrap();
+                        assert!(queued == data, "{machine} in {round}");
+                    }
+                });
+            }
+        });
+    }
+}
+
 /// An access is refused with equal words, whichever way it was submitted.
 #[test]
 fn what_is_waited_for_fails_as_what_is_submitted() {

@@ -32,7 +32,8 @@ pub(crate) trait Carrier {
     /// Queues the response in that buffer for the sender of that datagram.
     fn reply(&mut self, bytes: usize);
 
-    /// True if a response may have octets in other places: see [`Carrier::reply_with`].
+    /// True if a datagram may have octets in other places: see [`Carrier::reply_with`] and
+    /// [`Carrier::push_with`].
     fn refers(&self) -> bool {
         false
     }
@@ -81,6 +82,12 @@ pub(crate) trait Carrier {
 
     /// Queues the datagram in that buffer.
     fn push(&mut self, bytes: usize);
+
+    /// Sends the datagram in that buffer, followed by the octets of `rest`, after what is queued.
+    /// Only where [`Carrier::refers`].
+    fn push_with(&mut self, _: usize, _: &[u8]) -> Sent {
+        unreachable!("this carrier refers to nothing")
+    }
 
     /// True if queued datagrams may wait to be sent with more.
     fn gathers(&self) -> bool;

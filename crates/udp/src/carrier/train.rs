@@ -446,6 +446,43 @@ mod tests {
         }
     }
 
+    /// Whatever was expected, the datagram is there whole: received in place, or after it was put
+    /// back.
+    #[test]
+    fn a_datagram_that_is_received_around_a_place_can_be_put_back() {
+        let (sender, receiver) = pair();
+        receiver.connect(sender.local_addr().unwrap()).unwrap();
+        let mut outbox = Outbox::new(Trains::NONE);
+        let mut inbox = Inbox::new(Trains::NONE);
+        for (bytes, place) in
+            [(10, 100), (FRONT_BYTES, 100), (70, 100), (148, 100), (400, 100), (9000, 0)]
+        {
+            let octets: Vec<u8> = (0..bytes).map(|at| (at % 251) as u8).collect();
+            // What is queued goes first.
+            outbox.place()[..3].fill(9);
+            outbox.push(3, None);
+            let front = bytes.min(7);
+            outbox.place()[..front].copy_from_slice(&octets[..front]);
+            let (one, other) = octets[front..].split_at((bytes - front) / 2);
+            let sent = outbox.send_with(&sender, front, &[one, other], None);
+            assert_eq!(sent, Sent { bytes: bytes as u64 + 3, ..Sent::default() });
+            let mut to = vec![0xaa; place];
+            for whole in [vec![9; 3], octets] {
+                socket::wait(&receiver, Duration::from_secs(10));
+                inbox.receive_around(&receiver, &mut to).unwrap();
+                assert_eq!(inbox.bytes(), whole.len());
+                assert_eq!(inbox.front(), &whole[..whole.len().min(FRONT_BYTES)]);
+                if whole.len() >= FRONT_BYTES + place {
+                    assert_eq!(to, whole[FRONT_BYTES..][..place]);
+                }
+                assert!(inbox.next().is_none(), "{bytes} B are elsewhere");
+                inbox.put_back(&to);
+                assert_eq!(inbox.next().map(|it| it.to_vec()), Some(whole));
+                assert!(inbox.next().is_none());
+            }
+        }
+    }
+
     #[test]
     fn a_train_is_of_one_peer_and_no_longer_than_a_call_takes() {
         let mut outbox = Outbox::new(Trains { sends: true, receives: true });

@@ -111,6 +111,10 @@ impl Carrier for UdpCarrier {
         self.outbox.push(bytes, self.node);
     }
 
+    fn push_with(&mut self, bytes: usize, rest: &[u8]) -> Sent {
+        self.outbox.send_with(&self.socket, bytes, &[rest], self.node)
+    }
+
     fn gathers(&self) -> bool {
         self.outbox.sends_trains()
     }

@@ -232,6 +232,20 @@ impl<'a> RequestPacket<'a> {
         self.body.emit(&mut writer);
         writer.end_packet()
     }
+
+    /// Writes the packet up to the data of a write, which lie elsewhere and count in its length.
+    ///
+    /// # Errors
+    /// As [`RequestPacket::emit`].
+    pub fn emit_before_data(&self, into: &mut [u8]) -> Result<usize, NoRoom> {
+        let Request::Write { address, data } = self.body else { return self.emit(into) };
+        let body = Request::Write { address, data: &[] };
+        let used = RequestPacket { body, ..*self }.emit(into)?;
+        let (needed, room) = (used + data.len(), usize::from(u16::MAX));
+        let length = u16::try_from(needed).map_err(|_| NoRoom { needed, room })?;
+        into[LENGTH_AT..][..2].copy_from_slice(&length.to_le_bytes());
+        Ok(used)
+    }
 }
 
 impl<'a> Request<'a> {

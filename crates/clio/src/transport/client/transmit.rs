@@ -2,7 +2,7 @@
 
 use ethermem_units::{Bytes, Ns};
 use ethermem_wire::clio::{
-    AcknowledgedIds, ClioOpcode, ENVELOPE_BYTES, Envelope, ProcessId, REQUEST_BYTES,
+    AcknowledgedIds, ClioOpcode, ENVELOPE_BYTES, Envelope, ProcessId, Protection, REQUEST_BYTES,
     RESPONSE_BYTES, Request, RequestId, RequestPacket,
 };
 
@@ -18,6 +18,9 @@ const LIFE_TRIPS: u64 = 4;
 const LIFE_MIN: Ns = Ns(10_000_000);
 /// Number of tries without an answer after which the path may carry less than before.
 const UNHEARD_MAX: u32 = 3;
+/// Fewest bytes of a write that stay in their operation. Below, a copy costs less than a longer call
+/// of the system.
+const OUTSIDE_BYTES_MIN: usize = 8 << 10;
 /// Maximum acknowledgements in a packet of their own.
 const ACKNOWLEDGED_MAX: usize = 16;
 
@@ -30,6 +33,9 @@ struct Draft<'a> {
     end: usize,
     /// Octets that the answers will take in their datagram.
     answers: usize,
+    /// The data of a long write may stay in its operation.
+    refers: bool,
+    rest: Option<(OperationId, Part)>,
     envelope: Envelope,
 }
 
@@ -51,26 +57,56 @@ impl Client {
     /// If `into` is shorter than the longest datagram. Where operations run at the node, that is
     /// the longest that UDP carries.
     pub fn poll_transmit_on(&mut self, now: Ns, path: PathId, into: &mut [u8]) -> usize {
+        self.transmit(now, path, into, false).0
+    }
+
+    /// As [`Client::poll_transmit_on`], for a carrier that sends octets of several places as one
+    /// datagram: the data of a long write stay in their operation. Returns the length in `into`,
+    /// and the octets that follow. With a CRC, or for encryption, there are none.
+    ///
+    /// # Panics
+    /// As [`Client::poll_transmit_on`].
+    pub fn poll_transmit_parts(
+        &mut self,
+        now: Ns,
+        path: PathId,
+        into: &mut [u8],
+    ) -> (usize, &[u8]) {
+        let refers = self.config.protection == Protection::Carrier;
+        let (bytes, rest) = self.transmit(now, path, into, refers);
+        let data = |(id, part)| Some(self.operations.get(id)?.data(part));
+        (bytes, rest.and_then(data).unwrap_or_default())
+    }
+
+    fn transmit(
+        &mut self,
+        now: Ns,
+        path: PathId,
+        into: &mut [u8],
+        refers: bool,
+    ) -> (usize, Option<(OperationId, Part)>) {
         assert!(into.len() >= self.config.datagram_bytes_max, "room for the longest datagram");
         if self.waiting.is_empty() && self.next_wake().is_none_or(|wake| wake > now) {
-            return 0;
+            return (0, None);
         }
         if let Some(bytes) = self.send_probe(now, path, into) {
-            return bytes;
+            return (bytes, None);
         }
         let carries = self.paths.get(path).search.carries();
         let end = ENVELOPE_BYTES + self.config.packets_bytes(carries);
         let envelope = self.envelope(now, path);
-        let mut draft = Draft { into, path, used: ENVELOPE_BYTES, end, answers: 0, envelope };
+        let used = ENVELOPE_BYTES;
+        let (answers, rest) = (0, None);
+        let mut draft = Draft { into, path, used, end, answers, refers, rest, envelope };
         self.give_up_waiting(now);
         self.send_again(now, &mut draft);
         self.send_new(now, &mut draft);
         self.send_acknowledgements(now, &mut draft);
-        let used = draft.used;
+        let (used, rest) = (draft.used, draft.rest);
         if used == ENVELOPE_BYTES {
-            return 0;
+            return (0, None);
         }
-        self.finish(envelope, into, used)
+        (self.finish(envelope, into, used), rest)
     }
 
     /// Completes a datagram whose packets are written.
@@ -165,7 +201,8 @@ impl Client {
         let flight = self.flights.get(request).expect("what is due is under way");
         let retries = flight.retries + 1;
         let operation = self.operations.get(flight.operation);
-        let tried = (operation.expect("what is sent has not ended"), flight.part);
+        let operation = operation.expect("what is sent has not ended");
+        let tried = (flight.operation, operation, flight.part);
         let asked = (request, retries as u8);
         if draft.put(&self.config, tried, asked, flight.acknowledged).is_none() {
             return false;
@@ -285,7 +322,8 @@ impl Client {
             if !room {
                 return None;
             }
-            let opcode = draft.put(&self.config, (operation, part), (request, 0), acknowledged)?;
+            let opcode =
+                draft.put(&self.config, (id, operation, part), (request, 0), acknowledged)?;
             self.acknowledge.pop_front();
             self.next_request = request;
             self.counters.requests += 1;
@@ -322,7 +360,8 @@ impl Client {
 
     /// Acknowledges results that no request acknowledged in time.
     fn send_acknowledgements(&mut self, now: Ns, draft: &mut Draft<'_>) {
-        if self.acknowledge.is_empty() || now < self.acknowledge_due() {
+        let is_whole = draft.rest.is_some();
+        if is_whole || self.acknowledge.is_empty() || now < self.acknowledge_due() {
             return;
         }
         let count = self.acknowledge.len().min(ACKNOWLEDGED_MAX);
@@ -353,7 +392,7 @@ impl Draft<'_> {
     fn put(
         &mut self,
         config: &ClientConfig,
-        (operation, part): (&Operation, Part),
+        (id, operation, part): (OperationId, &Operation, Part),
         (request, attempt): (u64, u8),
         acknowledged: RequestId,
     ) -> Option<ClioOpcode> {
@@ -361,7 +400,8 @@ impl Draft<'_> {
         let (empty, alone) = (self.used == ENVELOPE_BYTES, operation.goes_alone());
         // A part that was cut when the path carried more is sent as it is.
         let most = if empty { ENVELOPE_BYTES + config.packets_bytes_max() } else { self.end };
-        if ENVELOPE_BYTES + self.answers + answer > most || (alone && !empty) {
+        let is_whole = self.rest.is_some() || (alone && !empty);
+        if ENVELOPE_BYTES + self.answers + answer > most || is_whole {
             return None;
         }
         let packet = RequestPacket {
@@ -371,6 +411,18 @@ impl Draft<'_> {
             acknowledged,
             body: operation.request(part),
         };
+        let data = operation.data(part);
+        if self.refers && empty && data.len() >= OUTSIDE_BYTES_MIN {
+            let written = packet.emit_before_data(&mut self.into[self.used..]).ok()?;
+            // The path's length holds for all of the datagram.
+            if self.used + written + data.len() > most {
+                return None;
+            }
+            self.used += written;
+            self.answers += answer;
+            self.rest = Some((id, part));
+            return Some(packet.body.opcode());
+        }
         let end = if alone { self.into.len() - config.protection.trailer_bytes() } else { most };
         self.used += packet.emit(&mut self.into[self.used..end]).ok()?;
         self.answers += answer;

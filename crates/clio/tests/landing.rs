@@ -1,0 +1,273 @@
+//! Reads into a caller's buffer, of which some answers come while the buffer is not at hand, from a
+//! node that leaves their bytes in its memory; under loss, duplicates and any order.
+
+use ethermem_clio::memory::{HashKey, MemoryConfig, PageSize};
+use ethermem_clio::node::{Node, NodeConfig, Quota};
+use ethermem_clio::transport::{
+    Client, ClientConfig, Completed, FRONT_BYTES, Landing, OperationId, PathId,
+};
+use ethermem_units::{Bytes, Ns};
+use ethermem_wire::clio::{Epoch, Permissions, ProcessId, Protection, Request, SenderId, TenantId};
+use rand_xoshiro::SplitMix64;
+use rand_xoshiro::rand_core::{Rng, SeedableRng};
+
+const MS: u64 = 1_000_000;
+const PAGE: u64 = 4096;
+const DATAGRAM: usize = 30_000;
+const REGION: u64 = 40 * PAGE;
+
+fn client(protection: Protection) -> Client {
+    let config = ClientConfig {
+        sender: SenderId(77),
+        tenant: TenantId(1),
+        protection,
+        datagram_bytes_max: DATAGRAM,
+        datagram_bytes_base: DATAGRAM,
+        window_max: 16,
+        incast_window: Bytes(1 << 20),
+        queueing_target: Ns(200_000),
+        retry_after_min: Ns(40_000),
+        retry_after_max: Ns(100 * MS),
+        give_up_after: Ns(60_000 * MS),
+    };
+    Client::new(config).unwrap()
+}
+
+fn node(protection: Protection) -> Node<Vec<u8>> {
+    let memory = MemoryConfig {
+        memory: Bytes(64 * PAGE),
+        page: PageSize::Kib4,
+        tlb_entries: 16,
+        fault_buffer_pages: 64,
+    };
+    let config = NodeConfig {
+        memory,
+        key: HashKey([11, 12]),
+        epoch: Epoch(1),
+        sender: SenderId(u64::MAX),
+        protection,
+        data_bytes_max: 1 << 15,
+        processes_max: 4,
+        recent_requests: 1 << 10,
+        lifetime_max: Ns(100 * MS),
+        keep: Ns(5_000 * MS),
+        lease: Ns(u64::MAX),
+        tenants: vec![(TenantId(1), Quota::UNLIMITED)],
+    };
+    Node::new(config, vec![0; 64 * PAGE as usize]).unwrap()
+}
+
+struct World {
+    client: Client,
+    node: Node<Vec<u8>>,
+    now: u64,
+    random: SplitMix64,
+    answers: Vec<Vec<u8>>,
+    /// Answers with bytes that stayed in memory, and answers received where they belong.
+    referred: u64,
+    landed: u64,
+    /// Bytes of writes that stayed in their operations.
+    written: u64,
+}
+
+impl World {
+    fn new(protection: Protection, seed: u64) -> World {
+        let (client, node) = (client(protection), node(protection));
+        let random = SplitMix64::seed_from_u64(seed);
+        World {
+            client,
+            node,
+            now: 1,
+            random,
+            answers: Vec::new(),
+            referred: 0,
+            landed: 0,
+            written: 0,
+        }
+    }
+
+    fn below(&mut self, count: u64) -> u64 {
+        self.random.next_u64() % count
+    }
+
+    /// Sends what there is; of `every` datagrams one is lost, unless that is 0.
+    fn send(&mut self, every: u64) {
+        let mut datagram = vec![0; 65_507];
+        loop {
+            let now = Ns(self.now);
+            let (bytes, rest) = self.client.poll_transmit_parts(now, PathId::ONLY, &mut datagram);
+            if bytes == 0 {
+                return;
+            }
+            let rest = rest.to_vec();
+            datagram[bytes..bytes + rest.len()].copy_from_slice(&rest);
+            self.written += rest.len() as u64;
+            let bytes = bytes + rest.len();
+            self.node.tend(Ns(self.now), 1 << 20);
+            let mut answer = vec![0xee; 65_507];
+            let answered = self.node.answer(Ns(self.now), &datagram[..bytes], &mut answer);
+            answer.truncate(answered.bytes);
+            if let Some(extent) = &answered.outside {
+                self.referred += 1;
+                self.node.memory().slices(extent, |part| answer.extend_from_slice(part));
+            }
+            let copies = if every > 0 { self.below(every) } else { 1 };
+            (0..copies.min(2)).for_each(|_| self.answers.push(answer.clone()));
+        }
+    }
+
+    /// Delivers one answer: without the buffer, with it, or as a carrier that receives in place.
+    fn deliver(&mut self, read: OperationId, to: &mut [u8]) {
+        let which = self.below(self.answers.len() as u64) as usize;
+        let answer = self.answers.swap_remove(which);
+        let now = Ns(self.now);
+        let mut landing = Landing { operation: read, to };
+        match self.below(3) {
+            0 => return self.client.on_datagram(now, &answer),
+            1 => {}
+            _ => {
+                if let Some(place) = self.client.next_landing(read) {
+                    // Whatever it is, the carrier puts it there.
+                    let (front, rest) = answer.split_at(FRONT_BYTES.min(answer.len()));
+                    let bytes = place.len().min(rest.len());
+                    let to = &mut landing.to[place.clone()];
+                    to[..bytes].copy_from_slice(&rest[..bytes]);
+                    if self.client.awaits(read, front, answer.len()) == Some(place) {
+                        self.landed += 1;
+                        return self.client.on_landed(now, PathId::ONLY, front, to);
+                    }
+                }
+            }
+        }
+        self.client.on_datagram_into(now, PathId::ONLY, &answer, Some(&mut landing));
+    }
+
+    fn finish(&mut self, operation: OperationId, to: &mut [u8], every: u64) -> Completed {
+        loop {
+            self.send(every);
+            self.now += 1000;
+            while !self.answers.is_empty() {
+                self.deliver(operation, to);
+            }
+            if let Some(event) = self.client.poll_event() {
+                assert_eq!(event.operation, operation);
+                return event.outcome.unwrap();
+            }
+            self.send(every);
+            if self.answers.is_empty() {
+                let wake = self.client.next_wake().expect("an operation is in progress");
+                self.now = self.now.max(wake.0);
+            }
+        }
+    }
+
+    fn short(&mut self, process: ProcessId, request: Request<'static>) -> Completed {
+        let operation = self.client.submit(process, request);
+        self.finish(operation, &mut [], 0)
+    }
+}
+
+/// Writes and reads; returns what stayed or was received in place: answers, answers, and bytes of
+/// writes.
+fn run(protection: Protection, seed: u64) -> [u64; 3] {
+    let mut world = World::new(protection, seed);
+    let Completed::Created(process) = world.short(ProcessId(0), Request::CreateProcess) else {
+        panic!("no process")
+    };
+    let permissions = Permissions::READ_WRITE;
+    let Completed::Address(at) =
+        world.short(process, Request::Allocate { bytes: REGION, permissions, at: 0 })
+    else {
+        panic!("no memory")
+    };
+    let content: Vec<u8> = (0..REGION).map(|_| world.random.next_u64() as u8).collect();
+    let write = world.client.submit_write(process, at, content.clone());
+    assert_eq!(world.finish(write, &mut [], 4), Completed::Done);
+    for _ in 0..30 {
+        let from = world.below(REGION - 1);
+        let bytes = 1 + world.below(REGION - from);
+        let mut to = vec![0xaa; bytes as usize];
+        let read = world.client.submit_read_into(process, at + from, bytes as u32);
+        let Completed::Landed(apart) = world.finish(read, &mut to, 6) else {
+            panic!("a read into a buffer ends otherwise")
+        };
+        for (offset, part) in apart {
+            to[offset as usize..][..part.len()].copy_from_slice(&part);
+        }
+        let expected = &content[from as usize..][..bytes as usize];
+        assert!(to == expected, "{bytes} B at {from} of seed {seed}");
+    }
+    [world.referred, world.landed, world.written]
+}
+
+#[test]
+fn a_buffer_has_the_memorys_bytes_wherever_they_were_received() {
+    let mut all = [0; 3];
+    for seed in 0..40 {
+        let one = run(Protection::Carrier, seed);
+        all.iter_mut().zip(one).for_each(|(sum, more)| *sum += more);
+    }
+    let [referred, landed, written] = all;
+    assert!(referred > 1000 && landed > 100 && written >= 40 * REGION, "{all:?}");
+}
+
+/// A CRC covers all bytes of a datagram, so none stay apart, and none are used before the check.
+#[test]
+fn a_datagram_with_a_crc_is_whole() {
+    for seed in 0..10 {
+        assert_eq!(run(Protection::Crc, seed), [0; 3], "seed {seed}");
+    }
+}
+
+#[test]
+fn a_read_of_nothing_is_refused() {
+    let mut client = client(Protection::Carrier);
+    let read = client.submit_read_into(ProcessId(1), 64, 0);
+    let event = client.poll_event().unwrap();
+    assert_eq!(event.operation, read);
+    assert!(event.outcome.is_err());
+}
+
+/// What is received in place is what the read awaits: not another operation's answer, a second
+/// copy, or a datagram of another length.
+#[test]
+fn only_the_bytes_that_a_read_awaits_are_received_in_place() {
+    let mut world = World::new(Protection::Carrier, 0);
+    let Completed::Created(process) = world.short(ProcessId(0), Request::CreateProcess) else {
+        panic!("no process")
+    };
+    let permissions = Permissions::READ_WRITE;
+    let Completed::Address(at) =
+        world.short(process, Request::Allocate { bytes: REGION, permissions, at: 0 })
+    else {
+        panic!("no memory")
+    };
+    let bytes = 20_000;
+    let read = world.client.submit_read_into(process, at, bytes);
+    let other = world.client.submit_read_into(process, at, bytes);
+    world.send(0);
+    assert_eq!(world.answers.len(), 2, "each has a datagram of its own");
+    let answer = world.answers[0].clone();
+    let front = &answer[..FRONT_BYTES];
+    let place = Some(0..bytes as usize);
+    assert_eq!(world.client.next_landing(read), place);
+    assert_eq!(world.client.next_landing(other), None, "it is not the oldest");
+    assert_eq!(world.client.awaits(read, front, answer.len()), place);
+    assert_eq!(world.client.awaits(other, front, answer.len()), None);
+    for wrong in [FRONT_BYTES, answer.len() - 1, answer.len() + 1] {
+        assert_eq!(world.client.awaits(read, front, wrong), None, "{wrong}");
+    }
+    assert_eq!(world.client.awaits(read, &front[..FRONT_BYTES - 1], answer.len()), None);
+    for bit in 0..FRONT_BYTES * 8 {
+        let mut changed = front.to_vec();
+        changed[bit / 8] ^= 1 << (bit % 8);
+        let awaited = world.client.awaits(read, &changed, answer.len());
+        assert!(awaited.is_none() || awaited == place, "bit {bit}");
+    }
+    world.client.on_landed(Ns(world.now), PathId::ONLY, front, &answer[FRONT_BYTES..]);
+    assert_eq!(world.client.poll_event().unwrap().operation, read);
+    assert_eq!(world.client.awaits(read, front, answer.len()), None, "a second copy");
+    let ignored = world.client.counters().ignored;
+    world.client.on_landed(Ns(world.now), PathId::ONLY, &front[..10], &answer[FRONT_BYTES..]);
+    assert_eq!(world.client.counters().ignored, ignored + 1);
+}
