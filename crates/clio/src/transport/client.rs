@@ -26,6 +26,8 @@ pub use landing::{FRONT_BYTES, Landing};
 
 /// Octets of a write's request for its address and length, which its answer does not have.
 const WRITE_ADDRESS_BYTES: usize = 8;
+/// Maximum memory that is kept for the next write.
+const SPARE_BYTES_MAX: usize = 16 << 20;
 /// Maximum requests in flight before the node was heard: TCP's initial window (RFC 6928).
 const WINDOW_INITIAL: u32 = 10;
 
@@ -91,6 +93,8 @@ pub struct Client {
     acknowledge_since: Ns,
     events: VecDeque<Event>,
     counters: ClientCounters,
+    /// Memory of a write that has ended, for the next one.
+    spare: Vec<u8>,
 }
 
 impl Client {
@@ -141,6 +145,7 @@ impl Client {
             acknowledge_since: Ns::ZERO,
             events: VecDeque::new(),
             counters: ClientCounters::default(),
+            spare: Vec::new(),
         })
     }
 
@@ -208,6 +213,20 @@ impl Client {
             self.fail(id, OperationError::Length(bytes));
         }
         id
+    }
+
+    /// As [`Client::submit_write`], with a copy of the data, in memory of an earlier write: new memory
+    /// of a long write costs more than the copy.
+    pub fn submit_write_from(
+        &mut self,
+        process: ProcessId,
+        address: u64,
+        data: &[u8],
+    ) -> OperationId {
+        let mut copy = core::mem::take(&mut self.spare);
+        copy.clear();
+        copy.extend_from_slice(data);
+        self.submit_write(process, address, copy)
     }
 
     /// Submits an operation that runs at the node. Its datagram and the answer's may be longer than
@@ -284,7 +303,8 @@ impl Client {
 
     /// Ends an operation that neither waits nor has requests in flight.
     fn end(&mut self, operation: OperationId, error: OperationError) {
-        if self.operations.remove(operation).is_some() {
+        if let Some(ended) = self.operations.remove(operation) {
+            self.reuse(ended);
             self.events.push_back(Event { operation, outcome: Err(error) });
         }
     }
@@ -324,6 +344,14 @@ impl Client {
         }
     }
 
+    /// Keeps the memory of an operation that has ended, if it is the longest.
+    fn reuse(&mut self, ended: Operation) {
+        let memory = ended.into_memory();
+        if (self.spare.capacity() + 1..=SPARE_BYTES_MAX).contains(&memory.capacity()) {
+            self.spare = memory;
+        }
+    }
+
     /// Reports the outcome of an operation that has one.
     fn settle(&mut self, id: OperationId) {
         // What is left does not depend on the path.
@@ -332,7 +360,9 @@ impl Client {
         let Some(outcome) = operation.outcome(most) else { return };
         // A failed operation may have parts left, which are never sent.
         let waits = operation.next_part(most).is_some();
-        self.operations.remove(id);
+        if let Some(ended) = self.operations.remove(id) {
+            self.reuse(ended);
+        }
         if waits {
             self.waiting.retain(|&waiting| waiting != id);
         }

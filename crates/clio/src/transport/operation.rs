@@ -239,6 +239,14 @@ impl Operation {
         }
     }
 
+    /// The memory of a write's data.
+    pub(super) fn into_memory(self) -> Vec<u8> {
+        match self.ask {
+            Ask::Write { data, .. } => data,
+            _ => Vec::new(),
+        }
+    }
+
     /// True if its request and its answer each go alone in a datagram, whatever their lengths.
     pub(super) fn goes_alone(&self) -> bool {
         matches!(self.ask, Ask::Offload { .. })

@@ -37,7 +37,7 @@ impl Remote {
             Waited::Read(segment) => self.read_alone(process, segment),
             Waited::Write(address, data) => {
                 let client = self.driver.client();
-                client.submit_write(process, address.0, data.to_vec())
+                client.submit_write_from(process, address.0, data)
             }
         };
         let is_read = matches!(waited, Waited::Read(_));
