@@ -2,7 +2,7 @@
 //! node that leaves their bytes in its memory; under loss, duplicates and any order.
 
 use ethermem_clio::memory::{HashKey, MemoryConfig, PageSize};
-use ethermem_clio::node::{Node, NodeConfig, Quota};
+use ethermem_clio::node::{Node, NodeConfig, Quota, WRITE_FRONT_BYTES};
 use ethermem_clio::transport::{
     Client, ClientConfig, Completed, FRONT_BYTES, Landing, OperationId, PathId,
 };
@@ -68,6 +68,9 @@ struct World {
     landed: u64,
     /// Bytes of writes that stayed in their operations.
     written: u64,
+    /// Parts of writes' data that were received in the node's memory.
+    received: u64,
+    late: Vec<Vec<u8>>,
 }
 
 impl World {
@@ -83,6 +86,8 @@ impl World {
             referred: 0,
             landed: 0,
             written: 0,
+            received: 0,
+            late: Vec::new(),
         }
     }
 
@@ -103,17 +108,50 @@ impl World {
             datagram[bytes..bytes + rest.len()].copy_from_slice(&rest);
             self.written += rest.len() as u64;
             let bytes = bytes + rest.len();
-            self.node.tend(Ns(self.now), 1 << 20);
-            let mut answer = vec![0xee; 65_507];
-            let answered = self.node.answer(Ns(self.now), &datagram[..bytes], &mut answer);
-            answer.truncate(answered.bytes);
-            if let Some(extent) = &answered.outside {
-                self.referred += 1;
-                self.node.memory().slices(extent, |part| answer.extend_from_slice(part));
+            let datagram = &datagram[..bytes];
+            let answer = self.arrive(datagram);
+            // A copy of an earlier datagram has no effect.
+            if every > 0 && !self.late.is_empty() {
+                let which = self.below(self.late.len() as u64) as usize;
+                let late = self.late[which].clone();
+                self.arrive(&late);
             }
+            self.late.push(datagram.to_vec());
+            self.late.drain(..self.late.len().saturating_sub(8));
             let copies = if every > 0 { self.below(every) } else { 1 };
             (0..copies.min(2)).for_each(|_| self.answers.push(answer.clone()));
         }
+    }
+
+    /// Delivers a datagram to the node, in parts if it is a long write.
+    fn arrive(&mut self, datagram: &[u8]) -> Vec<u8> {
+        let now = Ns(self.now);
+        self.node.tend(now, 1 << 20);
+        let mut answer = vec![0xee; 65_507];
+        let in_parts = datagram.len() > 8192 && self.below(4) > 0;
+        if in_parts && let Some((front, data)) = datagram.split_first_chunk() {
+            let landing = self.node.answer_front(now, front, datagram.len(), &mut answer);
+            if let Some(landing) = landing {
+                let mut rest = data;
+                let place = landing.place.as_ref();
+                for part in place.map(|it| self.node.memory_for(it)).unwrap_or_default() {
+                    let (here, behind) = rest.split_at(part.len());
+                    part.copy_from_slice(here);
+                    rest = behind;
+                    self.received += 1;
+                }
+                assert!(place.is_none() || rest.is_empty(), "{} B are left", rest.len());
+                answer.truncate(landing.bytes);
+                return answer;
+            }
+        }
+        let answered = self.node.answer(now, datagram, &mut answer);
+        answer.truncate(answered.bytes);
+        if let Some(extent) = &answered.outside {
+            self.referred += 1;
+            self.node.memory().slices(extent, |part| answer.extend_from_slice(part));
+        }
+        answer
     }
 
     /// Delivers one answer: without the buffer, with it, or as a carrier that receives in place.
@@ -167,9 +205,9 @@ impl World {
     }
 }
 
-/// Writes and reads; returns what stayed or was received in place: answers, answers, and bytes of
-/// writes.
-fn run(protection: Protection, seed: u64) -> [u64; 3] {
+/// Writes and reads; returns what stayed or was received in place: answers that the node sent, and
+/// that the client received, bytes of writes that the client sent, and parts that the node received.
+fn run(protection: Protection, seed: u64) -> [u64; 4] {
     let mut world = World::new(protection, seed);
     let Completed::Created(process) = world.short(ProcessId(0), Request::CreateProcess) else {
         panic!("no process")
@@ -180,7 +218,7 @@ fn run(protection: Protection, seed: u64) -> [u64; 3] {
     else {
         panic!("no memory")
     };
-    let content: Vec<u8> = (0..REGION).map(|_| world.random.next_u64() as u8).collect();
+    let mut content: Vec<u8> = (0..REGION).map(|_| world.random.next_u64() as u8).collect();
     let write = world.client.submit_write(process, at, content.clone());
     assert_eq!(world.finish(write, &mut [], 4), Completed::Done);
     for _ in 0..30 {
@@ -196,26 +234,31 @@ fn run(protection: Protection, seed: u64) -> [u64; 3] {
         }
         let expected = &content[from as usize..][..bytes as usize];
         assert!(to == expected, "{bytes} B at {from} of seed {seed}");
+        let new = &mut content[from as usize..][..bytes as usize];
+        new.iter_mut().for_each(|byte| *byte = byte.wrapping_mul(5).wrapping_add(seed as u8));
+        let write = world.client.submit_write(process, at + from, new.to_vec());
+        assert_eq!(world.finish(write, &mut [], 4), Completed::Done);
     }
-    [world.referred, world.landed, world.written]
+    [world.referred, world.landed, world.written, world.received]
 }
 
 #[test]
 fn a_buffer_has_the_memorys_bytes_wherever_they_were_received() {
-    let mut all = [0; 3];
+    let mut all = [0; 4];
     for seed in 0..40 {
         let one = run(Protection::Carrier, seed);
         all.iter_mut().zip(one).for_each(|(sum, more)| *sum += more);
     }
-    let [referred, landed, written] = all;
-    assert!(referred > 1000 && landed > 100 && written >= 40 * REGION, "{all:?}");
+    let [referred, landed, written, received] = all;
+    assert!(referred > 1000 && landed > 100, "{all:?}");
+    assert!(written >= 40 * REGION && received > 1000, "{all:?}");
 }
 
 /// A CRC covers all bytes of a datagram, so none stay apart, and none are used before the check.
 #[test]
 fn a_datagram_with_a_crc_is_whole() {
     for seed in 0..10 {
-        assert_eq!(run(Protection::Crc, seed), [0; 3], "seed {seed}");
+        assert_eq!(run(Protection::Crc, seed), [0; 4], "seed {seed}");
     }
 }
 
@@ -270,4 +313,51 @@ fn only_the_bytes_that_a_read_awaits_are_received_in_place() {
     let ignored = world.client.counters().ignored;
     world.client.on_landed(Ns(world.now), PathId::ONLY, &front[..10], &answer[FRONT_BYTES..]);
     assert_eq!(world.client.counters().ignored, ignored + 1);
+}
+
+/// A write that the node refuses, or has done before, has no place for its data.
+#[test]
+fn only_a_new_write_has_a_place_for_its_data() {
+    let mut world = World::new(Protection::Carrier, 0);
+    let Completed::Created(process) = world.short(ProcessId(0), Request::CreateProcess) else {
+        panic!("no process")
+    };
+    let bytes = REGION / 4;
+    let allocate = |permissions| Request::Allocate { bytes, permissions, at: 0 };
+    let made = [Permissions::READ_WRITE, Permissions::READ].map(|of| allocate(of));
+    let [at, fixed] = made.map(|request| match world.short(process, request) {
+        Completed::Address(at) => at,
+        other => panic!("{other:?}"),
+    });
+    let mut datagram = vec![0; 65_507];
+    let mut begin = |world: &mut World, address: u64| {
+        world.client.submit_write(process, address, vec![7; 20_000]);
+        world.client.poll_transmit(Ns(world.now), &mut datagram);
+        let bytes = 20_000 + WRITE_FRONT_BYTES;
+        datagram[..bytes].to_vec()
+    };
+    let mut answer = vec![0; 65_507];
+    let mut land = |world: &mut World, datagram: &[u8]| {
+        let front = datagram.first_chunk().expect("it is long");
+        let now = Ns(world.now);
+        let landing = world.node.answer_front(now, front, datagram.len(), &mut answer)?;
+        assert!(landing.bytes > 0, "each is answered");
+        Some(landing.place.is_some())
+    };
+    world.node.tend(Ns(world.now), 1 << 20);
+    let write = begin(&mut world, at);
+    for wrong in [write.len() - 1, write.len() + 1] {
+        let mut other = write.clone();
+        other.resize(wrong, 0);
+        assert_eq!(land(&mut world, &other), None, "{wrong}");
+    }
+    assert_eq!(land(&mut world, &write), Some(true));
+    assert_eq!(land(&mut world, &write), Some(false), "it was done");
+    let refused = begin(&mut world, fixed);
+    assert_eq!(land(&mut world, &refused), Some(false), "it may not be written");
+    let unmapped = begin(&mut world, 1 << 40);
+    assert_eq!(land(&mut world, &unmapped), Some(false));
+    let late = begin(&mut world, at);
+    world.now += 10_000 * MS;
+    assert_eq!(land(&mut world, &late), Some(false), "its time is over");
 }

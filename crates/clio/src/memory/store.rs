@@ -68,6 +68,14 @@ pub struct Extent {
     spans: Spans,
 }
 
+impl Extent {
+    /// Its length in bytes.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+}
+
 impl fmt::Debug for Extent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} B at {} in {} parts", self.bytes, self.address, self.spans.count)
@@ -140,6 +148,41 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> VirtualMemory<B> {
     ) -> Result<Extent, AccessError> {
         let spans = self.spans(space, address, bytes, Permissions::READ)?;
         Ok(Extent { address, bytes, spans })
+    }
+
+    /// As [`VirtualMemory::extent`], for a write.
+    ///
+    /// # Errors
+    /// [`AccessError`], as for the write.
+    pub fn extent_to_write(
+        &mut self,
+        space: SpaceId,
+        address: u64,
+        bytes: usize,
+    ) -> Result<Extent, AccessError> {
+        let spans = self.spans(space, address, bytes, Permissions::WRITE)?;
+        Ok(Extent { address, bytes, spans })
+    }
+
+    /// The bytes of an extent, in order, to be written.
+    pub fn slices_mut(&mut self, extent: &Extent) -> Vec<&mut [u8]> {
+        let page_bytes = self.map.page_size().bytes();
+        let mut parts = Vec::new();
+        extent.spans.parts(extent.address, extent.bytes, page_bytes, |start, from, length| {
+            parts.push((start, from, length));
+        });
+        // The parts are of different pages, so none overlaps another.
+        parts.sort_unstable();
+        let (mut rest, mut at) = (self.bytes.as_mut(), 0);
+        let mut slices = Vec::with_capacity(parts.len());
+        for (start, from, length) in parts {
+            let (_, tail) = rest.split_at_mut(start - at);
+            let (part, tail) = tail.split_at_mut(length);
+            slices.push((from, part));
+            (rest, at) = (tail, start + length);
+        }
+        slices.sort_unstable_by_key(|(from, _)| *from);
+        slices.into_iter().map(|(_, part)| part).collect()
     }
 
     /// The bytes of an extent, in order. It holds until the next change of the address spaces.

@@ -3,7 +3,7 @@
 use ethermem_units::Ns;
 use ethermem_wire::clio::{
     ClioOpcode, ClioStatus, ENVELOPE_BYTES, Envelope, EnvelopeError, Packets, Protection,
-    RESPONSE_BYTES, Reply, RequestId, ResponsePacket,
+    RESPONSE_BYTES, Reply, RequestId, RequestPacket, ResponsePacket, WRITE_BYTES,
 };
 
 use super::machine::Node;
@@ -24,6 +24,27 @@ pub(super) struct Answers<'a> {
     outside: Option<Extent>,
 }
 
+/// Where the data of a write are.
+#[derive(Debug)]
+pub(super) enum Data {
+    /// In its packet.
+    Here,
+    /// So many bytes are with the carrier.
+    Elsewhere(usize),
+    /// The carrier puts them here.
+    Awaited(Extent),
+}
+
+impl Data {
+    pub(super) fn bytes(&self, here: &[u8]) -> usize {
+        match self {
+            Data::Here => here.len(),
+            Data::Elsewhere(bytes) => *bytes,
+            Data::Awaited(place) => place.bytes(),
+        }
+    }
+}
+
 /// The answer to a datagram.
 #[derive(Debug)]
 pub struct Answer {
@@ -32,6 +53,19 @@ pub struct Answer {
     /// Bytes of the memory that follow them in the answer, for [`VirtualMemory::slices`]. They are
     /// those of the answer until the node processes its next datagram.
     pub outside: Option<Extent>,
+}
+
+/// Octets of a datagram before the data of its only packet, a write.
+pub const WRITE_FRONT_BYTES: usize = ENVELOPE_BYTES + WRITE_BYTES;
+
+/// The answer to a write whose data the carrier still has.
+#[derive(Debug)]
+pub struct Landing {
+    /// Octets of the answer; 0 means no answer.
+    pub bytes: usize,
+    /// Where the data must be put, by [`Node::memory_for`], before anything else happens: the write
+    /// counts as done. `None`: it was refused, or done before, and the data are of no use.
+    pub place: Option<Extent>,
 }
 
 impl<'a> Answers<'a> {
@@ -90,6 +124,48 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Node<B> {
     pub fn answer(&mut self, now: Ns, datagram: &[u8], answer: &mut [u8]) -> Answer {
         let refers = self.config.protection == Protection::Carrier;
         self.handle(now, datagram, answer, refers)
+    }
+
+    /// As [`Node::on_datagram`], for a datagram of which only the first [`WRITE_FRONT_BYTES`] are at
+    /// hand: those of one write. `None` if it is anything else, or has a check over all of it.
+    pub fn answer_front(
+        &mut self,
+        now: Ns,
+        front: &[u8; WRITE_FRONT_BYTES],
+        datagram_bytes: usize,
+        answer: &mut [u8],
+    ) -> Option<Landing> {
+        let envelope = Envelope::parse(front).ok()?;
+        let (packet, data_bytes) = RequestPacket::parse_write(&front[ENVELOPE_BYTES..])?;
+        let plain = [Protection::Carrier; 2];
+        let is_plain = [envelope.protection, self.config.protection] == plain;
+        if !is_plain || datagram_bytes != WRITE_FRONT_BYTES + data_bytes {
+            return None;
+        }
+        let mut answers = Answers::new(answer.get_mut(ENVELOPE_BYTES..)?);
+        self.counters.datagrams += 1;
+        if let Some(arrived) = self.arrived(now, &envelope) {
+            self.counters.requests += 1;
+            self.data = Data::Elsewhere(data_bytes);
+            self.on_request(&arrived, &packet, &mut answers);
+        }
+        let place = match core::mem::replace(&mut self.data, Data::Here) {
+            Data::Awaited(place) => Some(place),
+            Data::Here | Data::Elsewhere(_) => None,
+        };
+        self.counters.unanswered += answers.left_out;
+        if answers.used == 0 {
+            return Some(Landing { bytes: 0, place });
+        }
+        let used = answers.used;
+        let front = self.answer_envelope(now, &envelope);
+        let emitted = front.emit(answer).expect("there is room for the envelope");
+        Some(Landing { bytes: emitted + used, place })
+    }
+
+    /// The memory of a write's data, in order.
+    pub fn memory_for(&mut self, place: &Extent) -> Vec<&mut [u8]> {
+        self.memory.slices_mut(place)
     }
 
     fn handle(&mut self, now: Ns, datagram: &[u8], answer: &mut [u8], refers: bool) -> Answer {

@@ -5,6 +5,7 @@ use ethermem_units::Ns;
 use ethermem_wire::RmwOperation;
 use ethermem_wire::clio::{ClioStatus, ProcessId, Request};
 
+use super::answers::Data;
 use super::machine::{Busy, Node};
 use super::recent::{Name, Outcome};
 use super::tenants::Tenant;
@@ -77,11 +78,17 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Node<B> {
     }
 
     fn write(&mut self, space: SpaceId, address: u64, data: &[u8]) -> Outcome {
-        let most = self.config.data_bytes_max;
-        if data.len() > most as usize {
+        let (most, bytes) = (self.config.data_bytes_max, self.data.bytes(data));
+        if bytes > most as usize {
             return refused(ClioStatus::BadLength, most.into());
         }
-        let written = self.memory.write(space, address, data);
+        let written = match self.data {
+            Data::Elsewhere(_) => self
+                .memory
+                .extent_to_write(space, address, bytes)
+                .map(|place| self.data = Data::Awaited(place)),
+            _ => self.memory.write(space, address, data),
+        };
         written.map_or_else(|error| self.access_refused(error), |()| Outcome::Done)
     }
 

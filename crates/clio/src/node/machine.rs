@@ -9,7 +9,7 @@ use ethermem_wire::clio::{
     ResponsePacket, SenderId, TenantId,
 };
 
-use super::answers::Answers;
+use super::answers::{Answers, Data};
 use super::config::{NodeConfig, NodeConfigError};
 use super::processes::Processes;
 use super::recent::{Known, Name, Outcome, Recent};
@@ -109,6 +109,8 @@ pub struct Node<B> {
     sequences: Box<[u64]>,
     /// True if new processes are refused.
     pub(super) ending: bool,
+    /// Where the data of the request in execution are.
+    pub(super) data: Data,
 }
 
 /// The origin of a request.
@@ -160,6 +162,7 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Node<B> {
             runs: Runs::default(),
             recent,
             counters: NodeCounters::default(),
+            data: Data::Here,
             ending: false,
             config,
         })
@@ -262,13 +265,7 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Node<B> {
         packets: &[u8],
         answers: &mut Answers<'_>,
     ) {
-        let Some(tenant) = self.tenants.find(envelope.tenant) else {
-            self.counters.dropped_tenant += 1;
-            return;
-        };
-        let (sender, epoch, until) = (envelope.sender, envelope.epoch, envelope.clock);
-        let arrived = Arrived { now, sender, tenant, epoch, until };
-        self.runs.datagram();
+        let Some(arrived) = self.arrived(now, envelope) else { return };
         for packet in Packets::new(packets) {
             self.counters.requests += 1;
             match packet {
@@ -287,7 +284,18 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Node<B> {
         self.counters.unanswered += answers.left_out;
     }
 
-    fn on_request(
+    /// The origin of a datagram's requests; `None` if it has no right to any.
+    pub(super) fn arrived(&mut self, now: Ns, envelope: &Envelope) -> Option<Arrived> {
+        let Some(tenant) = self.tenants.find(envelope.tenant) else {
+            self.counters.dropped_tenant += 1;
+            return None;
+        };
+        let (sender, epoch, until) = (envelope.sender, envelope.epoch, envelope.clock);
+        self.runs.datagram();
+        Some(Arrived { now, sender, tenant, epoch, until })
+    }
+
+    pub(super) fn on_request(
         &mut self,
         arrived: &Arrived,
         packet: &RequestPacket<'_>,
@@ -450,7 +458,7 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Node<B> {
             _ => self.tenants.executed(tenant, opcode),
         }
         if let (Request::Write { data, .. }, Outcome::Done) = (&packet.body, &outcome) {
-            self.tenants.written(tenant, data.len() as u64);
+            self.tenants.written(tenant, self.data.bytes(data) as u64);
         }
         outcome
     }

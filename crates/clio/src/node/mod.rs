@@ -18,7 +18,7 @@ mod sealed;
 mod slow;
 mod tenants;
 
-pub use answers::Answer;
+pub use answers::{Answer, Landing, WRITE_FRONT_BYTES};
 pub use config::{NodeConfig, NodeConfigError, Quota, RECENT_WAYS};
 pub use machine::{Busy, Node, NodeCounters};
 pub use operator::ProcessFacts;

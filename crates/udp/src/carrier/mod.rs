@@ -44,6 +44,21 @@ pub(crate) trait Carrier {
         unreachable!("this carrier refers to nothing")
     }
 
+    /// Copies the first octets of the datagram that [`Carrier::receive`] would return into `front`,
+    /// and returns its length; `None` if there is nothing. Only where [`Carrier::refers`].
+    fn peek(&mut self, _: &mut [u8]) -> io::Result<Option<usize>> {
+        Ok(None)
+    }
+
+    /// Receives the datagram that [`Carrier::peek`] has shown: `front`, and the octets behind it
+    /// into `to`.
+    ///
+    /// # Errors
+    /// Errors of the socket; another datagram came.
+    fn receive_parts(&mut self, _: &[u8], _: Vec<&mut [u8]>) -> io::Result<()> {
+        unreachable!("this carrier receives datagrams whole")
+    }
+
     /// True if a datagram can be received in parts: see [`Carrier::receive_around`].
     fn lands(&self) -> bool {
         false

@@ -13,8 +13,8 @@ use nix::cmsg_space;
 use nix::errno::Errno;
 use nix::sys::socket::sockopt::{UdpGroSegment, UdpGsoSegment};
 use nix::sys::socket::{
-    ControlMessage, ControlMessageOwned, MsgFlags, SockaddrStorage, getsockopt, recvmsg, sendmsg,
-    setsockopt,
+    ControlMessage, ControlMessageOwned, MsgFlags, SockaddrStorage, getsockopt, recv, recvmsg,
+    sendmsg, setsockopt,
 };
 
 use super::Sent;
@@ -340,6 +340,31 @@ impl Inbox {
         Ok(())
     }
 
+    /// Receives a datagram that begins with `front`, and has as many more octets as `to`.
+    ///
+    /// # Errors
+    /// Errors of the socket; another datagram.
+    pub(crate) fn receive_parts(
+        &mut self,
+        socket: &UdpSocket,
+        front: &[u8],
+        to: Vec<&mut [u8]>,
+    ) -> io::Result<()> {
+        let whole = front.len() + to.iter().map(|part| part.len()).sum::<usize>();
+        let into_front = IoSliceMut::new(&mut self.octets[..front.len()]);
+        let mut into = vec![into_front];
+        into.extend(to.into_iter().map(IoSliceMut::new));
+        let flags = MsgFlags::MSG_TRUNC;
+        let message = recvmsg::<SockaddrStorage>(socket.as_raw_fd(), &mut into, None, flags)?;
+        self.from = message.address.and_then(|from| address(&from));
+        let is_whole = message.bytes == whole;
+        (self.used, self.given, self.alike) = (0, 0, 0);
+        if is_whole && self.octets[..front.len()] == *front {
+            return Ok(());
+        }
+        Err(io::Error::other("another program reads from the node's socket"))
+    }
+
     /// The first octets of the last message.
     pub(crate) fn front(&self) -> &[u8] {
         &self.octets[..self.used.min(FRONT_BYTES)]
@@ -367,6 +392,12 @@ impl Inbox {
         self.given = datagram.end;
         (!datagram.is_empty()).then(|| &mut self.octets[datagram])
     }
+}
+
+/// Copies the first octets of the next datagram into `front`, and returns its length.
+pub(crate) fn peek(socket: &UdpSocket, front: &mut [u8]) -> io::Result<usize> {
+    let flags = MsgFlags::MSG_PEEK | MsgFlags::MSG_TRUNC;
+    Ok(recv(socket.as_raw_fd(), front, flags)?)
 }
 
 fn address(storage: &SockaddrStorage) -> Option<SocketAddr> {

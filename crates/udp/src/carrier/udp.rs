@@ -5,7 +5,7 @@ use std::net::{SocketAddr, UdpSocket};
 use std::sync::Arc;
 
 use super::socket;
-use super::train::{Inbox, Outbox, Trains};
+use super::train::{Inbox, Outbox, Trains, peek};
 use super::{Carrier, Sent, is_passing};
 
 /// The carrier over UDP.
@@ -85,6 +85,14 @@ impl Carrier for UdpCarrier {
 
     fn reply_with(&mut self, bytes: usize, rest: &[&[u8]]) -> Sent {
         self.outbox.send_with(&self.socket, bytes, rest, self.inbox.from())
+    }
+
+    fn peek(&mut self, front: &mut [u8]) -> io::Result<Option<usize>> {
+        passing(peek(&self.socket, front))
+    }
+
+    fn receive_parts(&mut self, front: &[u8], to: Vec<&mut [u8]>) -> io::Result<()> {
+        self.inbox.receive_parts(&self.socket, front, to)
     }
 
     fn lands(&self) -> bool {

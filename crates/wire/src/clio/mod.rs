@@ -27,7 +27,7 @@ pub use opcode::{
 };
 pub use request::{
     AcknowledgedIds, Malformed, PacketError, Packets, REQUEST_BYTES, Request, RequestId,
-    RequestPacket,
+    RequestPacket, WRITE_BYTES,
 };
 pub use response::{NodeFacts, RESPONSE_BYTES, Reply, ResponseHead, ResponsePacket};
 pub use status::{ClioStatus, UnassignedStatus};

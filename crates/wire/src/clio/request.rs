@@ -11,6 +11,8 @@ use crate::opcode::{RmwKind, RmwOperation};
 
 /// Octets before the body of a request.
 pub const REQUEST_BYTES: usize = 24;
+/// Octets before the data of a write.
+pub const WRITE_BYTES: usize = REQUEST_BYTES + 8;
 
 /// A request's number, larger than all that its sender used before. 0 stands for no request.
 ///
@@ -197,6 +199,16 @@ impl<'a> Iterator for Packets<'a> {
 impl FusedIterator for Packets<'_> {}
 
 impl<'a> RequestPacket<'a> {
+    /// Reads the begin of a write's packet, whose data may lie elsewhere. Returns the packet without
+    /// them, and their number of octets. `None` for anything else.
+    #[must_use]
+    pub fn parse_write(octets: &'a [u8]) -> Option<(RequestPacket<'a>, usize)> {
+        let length = usize::from(Reader(octets.get(LENGTH_AT..)?).u16()?);
+        let packet = RequestPacket::parse(octets.get(..WRITE_BYTES)?).ok()?;
+        let data_bytes = length.checked_sub(WRITE_BYTES)?;
+        matches!(packet.body, Request::Write { .. }).then_some((packet, data_bytes))
+    }
+
     fn parse(packet: &'a [u8]) -> Result<RequestPacket<'a>, PacketError> {
         let mut reader = Reader(packet);
         let mut header = || {
