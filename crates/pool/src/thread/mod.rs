@@ -128,7 +128,7 @@ impl Thread {
     /// Fills `to` with the bytes from `address` on, and waits for completion.
     ///
     /// # Errors
-    /// As [`Thread::read`].
+    /// As [`Thread::read`]. `to` may have some of the bytes then.
     pub fn read_into(&self, address: Address, to: &mut [u8]) -> Result<(), Error> {
         let bytes = to.len() as u64;
         length(bytes)?;

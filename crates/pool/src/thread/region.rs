@@ -62,7 +62,7 @@ impl Region {
     /// Fills `to` from an offset on, and waits for completion.
     ///
     /// # Errors
-    /// As [`Region::read`].
+    /// As [`Region::read`]. `to` may have some of the bytes then.
     pub fn read_into(&self, offset: u64, to: &mut [u8]) -> Result<(), Error> {
         self.thread.read_into(self.inside(offset, to.len() as u64)?, to)
     }

@@ -1,8 +1,8 @@
 //! Invariants of every datagram, shared by the fuzz target and a property test.
 
 use ethermem_wire::clio::{
-    ENVELOPE_BYTES, Envelope, EnvelopeError, PacketError, Packets, Protection, RequestPacket,
-    ResponsePacket,
+    ENVELOPE_BYTES, Envelope, EnvelopeError, PacketError, Packets, Protection, RESPONSE_BYTES,
+    Reply, Request, RequestPacket, ResponseHead, ResponsePacket, WRITE_BYTES,
 };
 
 /// Opens `input` as a datagram with the protection in its second octet. If `sealed`, the CRC is
@@ -21,9 +21,41 @@ pub(crate) fn check(input: &[u8], sealed: bool) -> usize {
     assert_eq!(opened.envelope.emit(&mut front), Ok(ENVELOPE_BYTES));
     assert_eq!(front, datagram[..ENVELOPE_BYTES], "{:?}", opened.envelope);
     let octets = &datagram[opened.packets];
+    in_parts(octets);
     let requests = rebuild(octets, Packets::new(octets), RequestPacket::emit);
     let answers = ResponsePacket::packets(octets);
     requests + rebuild(octets, answers, ResponsePacket::emit)
+}
+
+/// A packet whose bytes lie elsewhere is read as one that is whole.
+fn in_parts(octets: &[u8]) {
+    let length = octets.get(2..4).map_or(0, |at| usize::from(u16::from_le_bytes([at[0], at[1]])));
+    let whole = octets.get(..length).unwrap_or_default();
+    if let Some((packet, data_bytes)) = RequestPacket::parse_write(octets)
+        && let Some(Ok(known)) = Packets::new(whole).next()
+    {
+        let (Request::Write { address, data: here }, Request::Write { address: same, data }) =
+            (packet.body, known.body)
+        else {
+            panic!("{packet:?} and {known:?}");
+        };
+        assert_eq!((address, here, data_bytes), (same, &[][..], data.len()));
+        assert_eq!(RequestPacket { body: known.body, ..packet }, known);
+        let mut front = vec![0; WRITE_BYTES];
+        assert_eq!(known.emit_before_data(&mut front), Ok(WRITE_BYTES));
+        assert_eq!(front, whole[..WRITE_BYTES]);
+    }
+    if let Some(Ok(known)) = ResponsePacket::packets(whole).next() {
+        let head = ResponseHead::parse(whole).expect("its header was read");
+        assert_eq!(usize::from(head.length), whole.len());
+        assert_eq!(head.with(&whole[RESPONSE_BYTES..]), Ok(known));
+        if let Reply::Bytes(bytes) = known.reply {
+            let mut front = vec![0; RESPONSE_BYTES];
+            let without = ResponsePacket { reply: Reply::Bytes(&[]), ..known };
+            assert_eq!(without.emit_before(bytes.len(), &mut front), Ok(RESPONSE_BYTES));
+            assert_eq!(front, whole[..RESPONSE_BYTES]);
+        }
+    }
 }
 
 /// Corrects the CRC, so that the parsers behind it are reached.
