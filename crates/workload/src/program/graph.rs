@@ -209,6 +209,12 @@ pub(super) fn parts_of(bytes: Bytes, most: Bytes) -> u64 {
     bytes.0.div_ceil(most.0)
 }
 
+/// Bytes of the part `part` of a step that is `parts` messages: the first are a byte longer where
+/// the bytes cannot be divided.
+pub(super) fn part_bytes(bytes: Bytes, parts: u64, part: u64) -> Bytes {
+    Bytes(bytes.0 / parts + u64::from(part < bytes.0 % parts))
+}
+
 /// Builds a program, step by step.
 #[derive(Clone, Debug)]
 pub struct Builder {

@@ -6,7 +6,7 @@ use std::fmt;
 
 use ethermem_units::{Bytes, Ps};
 
-use super::graph::{Program, StepId, Work, parts_of};
+use super::graph::{Program, StepId, Work, part_bytes, parts_of};
 use super::run::ProgramRun;
 use crate::message::{ClosedLoop, Message};
 
@@ -15,8 +15,8 @@ use crate::message::{ClosedLoop, Message};
 /// A step begins when the last step that it depends on has ended. Computations take their time,
 /// whatever else their node computes. The end of a message costs nothing to learn, at either node.
 ///
-/// A network has a largest message. A longer step is cut into parts of that size, which leave
-/// together; the step ends with the last of them.
+/// A network has a largest message. A longer step is cut into as few parts as that allows, equal up
+/// to a byte, which leave together; the step ends with the last of them.
 pub struct ProgramSource<'p> {
     program: &'p Program,
     run: ProgramRun<'p>,
@@ -158,7 +158,7 @@ impl ClosedLoop for ProgramSource<'_> {
         };
         let index = self.taken.len() as u64;
         self.taken.push(id);
-        let bytes = Bytes(self.most.0.min(bytes.0 - part * self.most.0));
+        let bytes = part_bytes(bytes, parts_of(bytes, self.most), part);
         Message { index, arrival, kind, compute, memory, bytes }
     }
 
@@ -262,12 +262,12 @@ mod tests {
     #[test]
     fn a_long_message_is_cut_and_ends_with_its_last_part() {
         let mut builder = Builder::new(3);
-        let long = builder.send(0, 1, Bytes(25), 0, &[]).unwrap();
+        let long = builder.send(0, 1, Bytes(26), 0, &[]).unwrap();
         builder.send(1, 2, Bytes(10), 0, &[long]).unwrap();
         let program = builder.build();
         let mut source = ProgramSource::new(&program, Bytes(10));
         let parts: Vec<_> = (0..3).map(|_| source.take()).collect();
-        assert_eq!(parts.iter().map(|part| part.bytes.0).collect::<Vec<_>>(), [10, 10, 5]);
+        assert_eq!(parts.iter().map(|part| part.bytes.0).collect::<Vec<_>>(), [9, 9, 8]);
         assert!(parts.iter().all(|part| (part.compute, part.memory) == (0, 1)), "{parts:?}");
         for (part, at) in [(2, 30), (0, 70)] {
             source.ended(part, Some(Ps(at)));
@@ -279,7 +279,7 @@ mod tests {
         source.ended(3, Some(Ps(80)));
         assert_eq!((source.unfinished(), source.finished()), (None, Ps(80)));
         assert_eq!(source.order(), [long, long, long, StepId(1)]);
-        assert_eq!((program.messages(Bytes(10)), program.messages(Bytes(25))), (4, 2));
+        assert_eq!((program.messages(Bytes(10)), program.messages(Bytes(26))), (4, 2));
         // Two lost parts are one lost step.
         let mut source = ProgramSource::new(&program, Bytes(10));
         (0..3).for_each(|_| {
@@ -288,7 +288,7 @@ mod tests {
         (0..2).for_each(|part| source.ended(part, None));
         source.ended(2, Some(Ps(9)));
         let text = source.unfinished().unwrap().to_string();
-        assert!(text.starts_with("1 messages were lost, the first is step 0 (write of 25 B"));
+        assert!(text.starts_with("1 messages were lost, the first is step 0 (write of 26 B"));
     }
 
     #[test]
