@@ -12,18 +12,22 @@
 #[macro_use]
 pub mod exec;
 mod grow;
+mod messages;
+mod pages;
 #[path = "../src/protocol.rs"]
 pub mod protocol;
 mod sys;
 
 use core::arch::{asm, global_asm};
 use core::mem::size_of;
-use core::ptr::{addr_of, addr_of_mut, null, null_mut};
+use core::ptr::{addr_of, addr_of_mut, null};
 use core::sync::atomic::{AtomicU32, Ordering};
 
+use messages::{connect, introduce};
+use pages::{take, unshare};
 use protocol::{
-    BATCH_PAGES, Done, FORKED, GO, GRANT, Hello, INJECTED, Order, PAGE_BYTES, PROOF,
-    SOCKET_VARIABLE, STARTED, TAKE, VERSION, Welcome, feature, request,
+    BATCH_PAGES, Done, FORKED, GO, GRANT, Hello, INJECTED, Order, PAGE_BYTES, SOCKET_VARIABLE,
+    STARTED, TAKE, VERSION, feature, request,
 };
 
 fn call(number: usize, a: [usize; 6]) -> isize {
@@ -275,27 +279,6 @@ fn map(bytes: usize) -> Option<usize> {
     (at > 0).then_some(at as usize)
 }
 
-/// Connects to the pager's socket; `None` if no pager listens there.
-fn connect(name: &[u8]) -> Option<usize> {
-    let socket = call3(sys::SOCKET, 1, sys::SEQPACKET | sys::CLOEXEC, 0);
-    if socket < 0 {
-        return None;
-    }
-    let mut address = [0u8; 3 + NAME_BYTES];
-    address[0] = 1;
-    let mut place = 0;
-    while place < name.len() {
-        address[3 + place] = name[place];
-        place += 1;
-    }
-    let length = 3 + name.len();
-    if call3(sys::CONNECT, socket as usize, address.as_ptr() as usize, length) < 0 {
-        call3(sys::CLOSE, socket as usize, 0, 0);
-        return None;
-    }
-    Some(socket as usize)
-}
-
 /// A userfaultfd with `probe` registered, or the error's number.
 fn open_fault(probe: usize) -> Result<usize, u32> {
     let fault = call3(sys::USERFAULTFD, sys::CLOEXEC, 0, 0);
@@ -377,118 +360,6 @@ fn attach(kind: u32) -> bool {
 fn secret_at(probe: usize) -> [u64; 2] {
     // SAFETY: the page was mapped at start, and forks inherit it.
     unsafe { (probe as *const [u64; 2]).read_volatile() }
-}
-
-/// Announces this process, and returns the address where the memory shared with the pager is
-/// mapped. For a fork's child the pager's answer also brings the userfaultfd.
-fn introduce(socket: usize, hello: &Hello, fault: &mut Option<usize>) -> Option<usize> {
-    send_hello(socket, hello, *fault);
-    let (mut welcome, mut files) = receive_welcome(socket)?;
-    if welcome == Welcome::PROVE {
-        let secret = secret_at(hello.probe as usize);
-        let proof = Hello { version: VERSION, kind: PROOF, secret, ..Hello::default() };
-        send_hello(socket, &proof, None);
-        (welcome, files) = receive_welcome(socket)?;
-    }
-    let [memory, of_child] = files;
-    if hello.kind == FORKED {
-        *fault = of_child;
-    }
-    let mut shown = None;
-    if let (Welcome::ACCEPTED, Some(memory)) = (welcome, memory) {
-        let how = [0, STAGING_BYTES, sys::PROT_READ_WRITE, sys::MAP_SHARED, memory, 0];
-        let at = call(sys::MMAP, how);
-        shown = (at > 0).then_some(at as usize);
-    }
-    if let Some(memory) = memory {
-        call3(sys::CLOSE, memory, 0, 0);
-    }
-    if let Some(at) = shown {
-        call3(sys::MADVISE, at, STAGING_BYTES, sys::DONTFORK);
-    }
-    shown
-}
-
-/// A header of `sendmsg` and `recvmsg`.
-#[repr(C)]
-struct Message {
-    name: *const u8,
-    name_bytes: usize,
-    parts: *const [usize; 2],
-    part_count: usize,
-    control: *mut u8,
-    control_bytes: usize,
-    flags: usize,
-}
-
-/// One file descriptor as ancillary data (`SCM_RIGHTS` of `SOL_SOCKET`).
-#[repr(C, align(8))]
-struct Rights {
-    bytes: usize,
-    level: i32,
-    kind: i32,
-    file: i32,
-    gap: i32,
-}
-
-/// Room for up to two file descriptors.
-#[repr(C, align(8))]
-struct Received {
-    bytes: usize,
-    level: i32,
-    kind: i32,
-    files: [i32; 2],
-}
-
-fn send_hello(socket: usize, hello: &Hello, fault: Option<usize>) {
-    let mut rights =
-        Rights { bytes: 20, level: 1, kind: 1, file: fault.unwrap_or(0) as i32, gap: 0 };
-    let part = [hello as *const Hello as usize, size_of::<Hello>()];
-    let control_bytes = if fault.is_some() { size_of::<Rights>() } else { 0 };
-    let message = Message {
-        name: null(),
-        name_bytes: 0,
-        parts: &part,
-        part_count: 1,
-        control: addr_of_mut!(rights).cast(),
-        control_bytes,
-        flags: 0,
-    };
-    call3(sys::SENDMSG, socket, addr_of!(message) as usize, sys::NOSIGNAL);
-}
-
-/// The pager's answer, and the file descriptors that it brings.
-fn receive_welcome(socket: usize) -> Option<(u32, [Option<usize>; 2])> {
-    let mut welcome = Welcome::default();
-    let mut rights = Received { bytes: 0, level: 0, kind: 0, files: [-1; 2] };
-    let part = [addr_of_mut!(welcome) as usize, size_of::<Welcome>()];
-    let mut message = Message {
-        name: null_mut(),
-        name_bytes: 0,
-        parts: &part,
-        part_count: 1,
-        control: addr_of_mut!(rights).cast(),
-        control_bytes: size_of::<Received>(),
-        flags: 0,
-    };
-    loop {
-        let got = call3(sys::RECVMSG, socket, addr_of_mut!(message) as usize, sys::CLOEXEC);
-        if got == sys::EINTR {
-            continue;
-        }
-        if got != size_of::<Welcome>() as isize {
-            return None;
-        }
-        // SAFETY: the kernel wrote both through the pointers above.
-        let (welcome, rights) =
-            unsafe { (addr_of!(welcome).read_volatile(), addr_of!(rights).read_volatile()) };
-        let is_rights = rights.level == 1 && rights.kind == 1;
-        let file = |place: usize| match rights.files[place] {
-            file if is_rights && file >= 0 => Some(file as usize),
-            _ => None,
-        };
-        return Some((welcome.answer, [file(0), file(1)]));
-    }
 }
 
 /// Starts the agent's thread at the top of its own memory, with every signal blocked, and waits
@@ -602,88 +473,5 @@ extern "C" fn ethermem_agent_serve(place: usize) -> ! {
             TAKE => take(own, &order, &mut done),
             _ => unshare(&order, &mut done),
         }
-    }
-}
-
-/// Writes to pages without changing their content, so that they are no longer shared with a fork.
-fn unshare(order: &Order, done: &mut Done) {
-    for place in 0..(order.count as usize).min(BATCH_PAGES) {
-        let page = order.pages[place] as usize;
-        let result = call3(sys::MADVISE, page, PAGE_BYTES, sys::POPULATE_WRITE);
-        done.errors[place] = -(result.min(0)) as i32;
-    }
-}
-
-/// Moves the pages to the staging area, and empties that, so that they leave local memory.
-fn take(own: &Own, order: &Order, done: &mut Done) {
-    let staging = [own.staging as u64, STAGING_BYTES as u64];
-    let range = [staging[0], staging[1], request::MODE_MISSING, 0];
-    let registered = ioctl(own.fault, request::REGISTER, &range);
-    let count = (order.count as usize).min(BATCH_PAGES);
-    let mut place = 0;
-    while place < count {
-        let pages = if registered < 0 { 0 } else { run_of(order, place, count) };
-        // Some pages of a run may not be movable. The first of them is retried alone, to get its
-        // error.
-        let mut moved = move_pages(own, order, place, pages);
-        if moved.is_err() && pages > 1 {
-            moved = move_pages(own, order, place, 1);
-        }
-        match moved {
-            Ok(pages) => {
-                show(own, place, pages);
-                place += pages;
-            }
-            Err(error) => {
-                done.errors[place] = -error as i32;
-                place += 1;
-            }
-        }
-    }
-    // While the area is not registered, emptying it causes no event that the pager would have to
-    // read.
-    ioctl(own.fault, request::UNREGISTER, &staging);
-    call3(sys::MADVISE, own.staging, STAGING_BYTES, sys::DONTNEED);
-}
-
-/// Copies moved pages to the memory shared with the pager.
-fn show(own: &Own, place: usize, pages: usize) {
-    let (at, bytes) = (place * PAGE_BYTES, pages * PAGE_BYTES);
-    // SAFETY: both areas have room for a batch, and only this thread uses them.
-    unsafe {
-        core::ptr::copy_nonoverlapping(
-            (own.staging + at) as *const u8,
-            (own.shown + at) as *mut u8,
-            bytes,
-        );
-    }
-}
-
-/// Number of pages from `place` on that are contiguous.
-fn run_of(order: &Order, place: usize, count: usize) -> usize {
-    let mut pages = 1;
-    while place + pages < count
-        && order.pages[place + pages] == order.pages[place] + (pages * PAGE_BYTES) as u64
-    {
-        pages += 1;
-    }
-    pages
-}
-
-/// Moves `pages` pages by one call, and returns how many were moved, at least one.
-fn move_pages(own: &Own, order: &Order, place: usize, pages: usize) -> Result<usize, isize> {
-    if pages == 0 {
-        return Err(sys::EAGAIN);
-    }
-    let (to, bytes) = (own.staging + place * PAGE_BYTES, pages * PAGE_BYTES);
-    let mut words = [to as u64, order.pages[place], bytes as u64, request::MOVE_MODE, 0];
-    let words = addr_of_mut!(words);
-    let result = call3(sys::IOCTL, own.fault, request::MOVE as usize, words as usize);
-    // SAFETY: the kernel wrote the number of bytes moved, or an error, into the word.
-    let moved = unsafe { addr_of!((*words)[4]).read_volatile() } as i64;
-    match (result, moved) {
-        (0, _) => Ok(pages),
-        (_, 1..) => Ok(moved as usize / PAGE_BYTES),
-        _ => Err(result),
     }
 }
