@@ -112,6 +112,12 @@ pub enum Fault {
         /// Where the bytes begin.
         position: u64,
     },
+    /// More bytes lie behind gaps of streams than missing chunks can explain.
+    #[error("stream {0}: its gaps are no missing chunks")]
+    Gap(u32),
+    /// So many chunks were sent and not acknowledged that no process would take another one.
+    #[error("{0} chunks: not acknowledged")]
+    Unacknowledged(u64),
     /// More chunks are acknowledged than were sent, or on a subflow that does not exist.
     #[error("acknowledgement of {chunks} chunks on subflow {subflow}: not so many were sent")]
     Ack {

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use super::frame::Fault;
+use super::frame::{DATA_BYTES_MAX, Fault};
 
 /// Most chunks between the oldest that is missing and the newest that has arrived.
 pub const CHUNKS_AHEAD_MAX: u64 = 1 << 16;
@@ -10,6 +10,9 @@ pub const CHUNKS_AHEAD_MAX: u64 = 1 << 16;
 pub const WINDOW_BYTES_FIRST: u64 = 64 << 10;
 /// Most bytes of a stream that wait for their program.
 pub const WINDOW_BYTES_MAX: u64 = 16 << 20;
+/// A shorter piece is copied behind the one before it, so that a window of short pieces takes
+/// little more memory than its bytes.
+const SHORT_BYTES: usize = 4 << 10;
 
 /// Numbers of chunks that have arrived, so that none counts twice.
 #[derive(Debug, Default)]
@@ -36,6 +39,12 @@ impl Arrived {
             self.low += 1;
         }
         Ok(true)
+    }
+
+    /// Number of chunks that have arrived although an earlier one is missing.
+    #[must_use]
+    pub fn ahead(&self) -> usize {
+        self.above.len()
     }
 }
 
@@ -97,14 +106,31 @@ impl Incoming {
             self.apart.insert(position, bytes);
             return Ok(false);
         }
-        self.next = end;
-        self.ready.push_back(bytes);
+        self.append(bytes);
         while let Some(entry) = self.apart.first_entry().filter(|entry| *entry.key() == self.next) {
             let piece = entry.remove();
-            self.next += piece.len() as u64;
-            self.ready.push_back(piece);
+            self.append(piece);
         }
         Ok(true)
+    }
+
+    /// Adds the bytes that come next.
+    fn append(&mut self, bytes: Vec<u8>) {
+        self.next += bytes.len() as u64;
+        match self.ready.back_mut() {
+            Some(last)
+                if bytes.len() < SHORT_BYTES && last.len() + bytes.len() <= DATA_BYTES_MAX =>
+            {
+                last.extend(bytes);
+            }
+            _ => self.ready.push_back(bytes),
+        }
+    }
+
+    /// Number of pieces behind a gap.
+    #[must_use]
+    pub fn apart(&self) -> usize {
+        self.apart.len()
     }
 
     /// Notes where the stream ends.
@@ -227,6 +253,25 @@ mod tests {
         stream.end_at(30).unwrap();
         assert!(stream.end_at(30).is_err() && stream.put(30, vec![1]).is_err());
         assert_eq!(stream.put(20, vec![1; 10]), Ok(false));
+    }
+
+    #[test]
+    fn a_window_of_single_bytes_is_few_pieces() {
+        let mut stream = Incoming::new(1);
+        for position in (1..WINDOW_BYTES_FIRST).rev().chain([0]) {
+            stream.put(position, vec![position as u8]).unwrap();
+        }
+        assert_eq!((stream.ready.len(), stream.apart()), (1, 0));
+        let bytes: Vec<u8> = (0..WINDOW_BYTES_FIRST).map(|position| position as u8).collect();
+        assert_eq!(all(&mut stream), bytes);
+        // Long pieces are not copied, and a piece stays a chunk at most.
+        for (bytes, pieces) in [(SHORT_BYTES, 1), (1, 1), (DATA_BYTES_MAX / 2, 2), (1, 2)] {
+            stream.append(vec![0; bytes]);
+            assert_eq!(stream.ready.len(), pieces, "{bytes} B");
+        }
+        stream.append(vec![0; DATA_BYTES_MAX]);
+        stream.append(vec![0]);
+        assert_eq!(stream.ready.len(), 4);
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use super::frame::{ACK_ENTRY_BYTES, DATA_BYTES_MAX, Fault, HEADER_BYTES, Header, Kind};
 use super::frame::{open_body, parse_open};
-use super::order::{Arrived, Incoming, WINDOW_BYTES_FIRST};
+use super::order::{Arrived, CHUNKS_AHEAD_MAX, Incoming, WINDOW_BYTES_FIRST};
 use super::stripe::Stripe;
 use crate::offer::Address;
 
@@ -82,6 +82,8 @@ pub struct Session {
     /// All streams below have been opened.
     next_stream: u32,
     windows: u64,
+    /// Pieces of streams that wait behind gaps.
+    apart: usize,
     events: VecDeque<Event>,
 }
 
@@ -97,6 +99,7 @@ impl Session {
             streams: BTreeMap::new(),
             next_stream: 0,
             windows: 0,
+            apart: 0,
             events: VecDeque::new(),
         }
     }
@@ -135,6 +138,12 @@ impl Session {
         self.streams.values().map(|it| it.incoming.held()).sum()
     }
 
+    /// Bytes of all windows: at least those that wait here, and at most [`WINDOWS_BYTES_MAX`].
+    #[must_use]
+    pub fn windows(&self) -> u64 {
+        self.windows
+    }
+
     fn insert(&mut self, number: u32, is_open: bool) {
         let stream = Stream {
             sent: 0,
@@ -152,6 +161,7 @@ impl Session {
     fn remove(&mut self, number: u32) {
         if let Some(stream) = self.streams.remove(&number) {
             self.windows -= stream.incoming.window();
+            self.apart -= stream.incoming.apart();
         }
     }
 
@@ -250,7 +260,9 @@ impl Session {
 
     /// The program took bytes of [`Session::ready`].
     pub fn take(&mut self, number: u32, bytes: usize) {
-        let more = WINDOWS_BYTES_MAX.saturating_sub(self.windows);
+        // Streams that may still be opened have their first window in any case.
+        let reserved = (STREAMS_MAX - self.streams.len()) as u64 * WINDOW_BYTES_FIRST;
+        let more = WINDOWS_BYTES_MAX.saturating_sub(self.windows + reserved);
         let Some(stream) = self.streams.get_mut(&number) else { return };
         let before = stream.incoming.window();
         let credit = stream.incoming.take(bytes, more);
@@ -297,7 +309,20 @@ impl Session {
         let heard = &mut self.heard[subflow];
         heard.chunks += 1;
         heard.is_due = true;
-        if self.arrived.note(header.chunk)? { self.chunk(header, body) } else { Ok(()) }
+        if self.arrived.note(header.chunk)? {
+            self.chunk(header, body)?;
+        }
+        self.bounded(header.stream)
+    }
+
+    /// What waits here for chunks and acknowledgements is bounded, whatever the other process does.
+    fn bounded(&self, stream: u32) -> Result<(), Fault> {
+        // A piece waits behind a gap because a chunk before its own is missing.
+        if self.apart > self.arrived.ahead() {
+            return Err(Fault::Gap(stream));
+        }
+        let sent = self.stripe.unacknowledged();
+        if sent > CHUNKS_AHEAD_MAX { Err(Fault::Unacknowledged(sent)) } else { Ok(()) }
     }
 
     fn acknowledge(&mut self, body: &[u8], now_ns: u64) -> Result<(), Fault> {
@@ -370,7 +395,10 @@ impl Session {
             }
             _ if stream.is_dropped && header.kind != Kind::Reset => {}
             Kind::Data => {
-                if stream.incoming.put(position, body.to_vec())? {
+                let before = stream.incoming.apart();
+                let is_more = stream.incoming.put(position, body.to_vec())?;
+                self.apart = self.apart + stream.incoming.apart() - before;
+                if is_more {
                     self.events.push_back(Event::Readable(number));
                 }
             }

@@ -183,8 +183,14 @@ impl Stripe {
     #[must_use]
     pub fn next_number(&self) -> Option<u64> {
         // Control chunks need numbers, too.
-        let ahead = self.arrived.len() as u64;
+        let ahead = self.unacknowledged();
         (ahead < CHUNKS_AHEAD_MAX / 2).then_some(self.oldest + ahead)
+    }
+
+    /// Number of chunks from the oldest that the other process may not have.
+    #[must_use]
+    pub fn unacknowledged(&self) -> u64 {
+        self.arrived.len() as u64
     }
 
     fn number(&mut self) -> u64 {

@@ -2,8 +2,9 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use super::frame::{DATA_BYTES_MAX, HEADER_BYTES, Header};
-use super::session::{Event, Session};
+use super::frame::{DATA_BYTES_MAX, Fault, HEADER_BYTES, Header, Kind, open_body};
+use super::order::{CHUNKS_AHEAD_MAX, WINDOW_BYTES_FIRST, WINDOW_BYTES_MAX};
+use super::session::{Event, STREAMS_MAX, Session, WINDOWS_BYTES_MAX};
 use crate::offer::Address;
 
 const SUBFLOWS: usize = 4;
@@ -255,7 +256,7 @@ fn run(seed: u64) -> u64 {
         }
     }
     let again = world.ends.iter().map(|end| end.stripe.sent_again).sum();
-    assert!(world.most_held <= u64::from(streams) * super::order::WINDOW_BYTES_MAX);
+    assert!(world.most_held <= u64::from(streams) * WINDOW_BYTES_MAX);
     again
 }
 
@@ -303,7 +304,7 @@ fn a_slow_program_holds_no_other_stream_up() {
         }
     }
     assert!(received[1] > 15_000_000, "{received:?}");
-    assert_eq!(ends[1].held(), super::order::WINDOW_BYTES_FIRST, "of the slow one");
+    assert_eq!(ends[1].held(), WINDOW_BYTES_FIRST, "of the slow one");
 }
 
 /// Moves all that `end` has written to the other end.
@@ -396,7 +397,7 @@ fn a_process_that_lies_harms_nothing() {
                 session.is_ended(stream);
                 assert!(session.room(stream).is_none_or(|room| room <= DATA_BYTES_MAX));
             }
-            assert!(session.held() <= 4 * super::order::WINDOW_BYTES_MAX);
+            assert!(session.held() <= 4 * WINDOW_BYTES_MAX);
             session.acknowledgements();
             while let Some(subflow) = session.stripe.best(|_| true) {
                 if !session.stripe.assign(subflow, 0) {
@@ -408,4 +409,86 @@ fn a_process_that_lies_harms_nothing() {
         }
     }
     assert!(faults > 300 && taken > 5000, "{faults} faults, {taken} frames taken");
+}
+
+/// An accepting session with this many open streams, and the number of the next chunk.
+fn accepting(streams: u32) -> (Session, u64) {
+    let mut session = Session::new(false, 1);
+    session.up(0, 1, 0);
+    (0..streams).for_each(|stream| assert!(open(&mut session, stream, stream.into()).is_ok()));
+    (session, streams.into())
+}
+
+/// The other process opens a stream, which is accepted.
+fn open(session: &mut Session, stream: u32, chunk: u64) -> Result<(), Fault> {
+    let body = open_body(Address { ip: 1, port: 1 }, Address { ip: 2, port: 80 });
+    let kind = Kind::Open;
+    let header = Header { kind, body_bytes: body.len(), stream, chunk, position: 0 };
+    session.receive(0, &header, &body, 0)?;
+    while session.next_event().is_some() {}
+    Ok(())
+}
+
+fn data(session: &mut Session, stream: u32, chunk: u64, position: u64) -> Result<(), Fault> {
+    let body = [7; DATA_BYTES_MAX];
+    let kind = Kind::Data;
+    let header = Header { kind, body_bytes: body.len(), stream, chunk, position };
+    session.receive(0, &header, &body, 0)?;
+    while session.next_event().is_some() {}
+    Ok(())
+}
+
+/// Programs that take all that comes have their windows grow. The windows of all streams, with
+/// those that are opened last, stay within their limit.
+#[test]
+fn all_windows_have_their_limit() {
+    let (mut session, mut chunk) = accepting(32);
+    let mut position = 0;
+    while position < 2 * WINDOW_BYTES_MAX {
+        for stream in 0..32 {
+            data(&mut session, stream, chunk, position).unwrap();
+            chunk += 1;
+            session.take(stream, DATA_BYTES_MAX);
+        }
+        position += DATA_BYTES_MAX as u64;
+    }
+    let reserved = (STREAMS_MAX as u64 - 32) * WINDOW_BYTES_FIRST;
+    assert_eq!(session.windows(), WINDOWS_BYTES_MAX - reserved);
+    for stream in 32..STREAMS_MAX as u32 {
+        open(&mut session, stream, chunk).unwrap();
+        chunk += 1;
+    }
+    assert_eq!(session.windows(), WINDOWS_BYTES_MAX);
+}
+
+/// Bytes lie behind a gap although every chunk has come: the gap will never be filled.
+#[test]
+fn a_gap_without_a_missing_chunk_is_a_fault() {
+    let bytes = DATA_BYTES_MAX as u64;
+    let mut session = accepting(2).0;
+    // Chunk 2 is missing, and may have the first byte; chunk 4 may have the third.
+    for (chunk, position) in [(3, 1), (5, 3), (2, 0), (4, 2)] {
+        assert_eq!(piece(&mut session, 0, chunk, position), Ok(()));
+    }
+    assert_eq!(piece(&mut session, 1, 6, bytes - 1), Err(Fault::Gap(1)));
+}
+
+fn piece(session: &mut Session, stream: u32, chunk: u64, position: u64) -> Result<(), Fault> {
+    let header = Header { kind: Kind::Data, body_bytes: 1, stream, chunk, position };
+    session.receive(0, &header, &[7], 0)
+}
+
+/// A process opens streams that are refused, and acknowledges nothing.
+#[test]
+fn answers_without_acknowledgement_are_a_fault_at_their_limit() {
+    let mut session = accepting(0).0;
+    for number in 0..CHUNKS_AHEAD_MAX {
+        assert_eq!(open(&mut session, number as u32, number), Ok(()));
+        session.answer(number as u32, false);
+    }
+    let last = CHUNKS_AHEAD_MAX;
+    assert_eq!(open(&mut session, last as u32, last), Ok(()));
+    session.answer(last as u32, false);
+    let sent = last + 1;
+    assert_eq!(open(&mut session, sent as u32, sent), Err(Fault::Unacknowledged(sent)));
 }
