@@ -70,8 +70,8 @@ pub const EDGES: [Edges; 34] = [
     (
         "experiments",
         &[
-            "bench", "ethermem", "kv", "lines", "node", "pager", "resp", "sim", "study", "trace",
-            "units",
+            "bench", "ethermem", "kv", "lines", "node", "pager", "rack", "resp", "sim", "study",
+            "trace", "units",
         ],
         &[],
     ),

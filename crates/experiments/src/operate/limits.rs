@@ -1,5 +1,6 @@
 //! Every limit of requests, as defined in the code.
 
+use ethermem_rack::nics::{frame, session};
 use ethermem_sim::output::{TableStyle, TextTable};
 use serde::Serialize;
 
@@ -32,7 +33,7 @@ const fn limit(
 
 /// Every limit. `docs/reference/limits.md` shows this list, and the conformance matrix tests each
 /// limit from it.
-pub static LIMITS: [Limit; 14] = [
+pub static LIMITS: [Limit; 17] = [
     limit(
         "pool.access_bytes",
         [1, ethermem::ACCESS_BYTES_MAX],
@@ -130,6 +131,27 @@ pub static LIMITS: [Limit; 14] = [
         "B",
         "memory of one call of a module",
         "exit code 2",
+    ),
+    limit(
+        "rack.nics",
+        [1, frame::SUBFLOWS_MAX as u64],
+        "NICs",
+        "NICs of a rack that joins others",
+        "exit code 2",
+    ),
+    limit(
+        "rack.streams",
+        [0, session::STREAMS_MAX as u64],
+        "streams",
+        "connections from a rack to another one over their NICs",
+        "the kernel connects",
+    ),
+    limit(
+        "rack.windows_bytes",
+        [0, session::WINDOWS_BYTES_MAX],
+        "B",
+        "windows of the connections from another rack, together",
+        "windows stay narrow",
     ),
 ];
 
