@@ -53,7 +53,7 @@ pub const EDGES: [Edges; 34] = [
     (
         "sim",
         &["edm", "engine", "fabrics", "files", "frames", "report", "units", "workload"],
-        &["wire"],
+        &["cxl", "wire"],
     ),
     ("study", &["lines", "sim", "trace", "units"], &[]),
     ("pool", &["offload", "units", "wire"], &[]),

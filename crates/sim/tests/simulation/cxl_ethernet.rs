@@ -8,6 +8,7 @@ use ethermem_sim::registry::find;
 use ethermem_sim::{Kind, Message};
 use ethermem_units::{Bytes, Ps};
 
+use crate::cxl_congestion::stable_rates;
 use crate::support::{hold_page, scenario};
 
 /// Two boards on one cable. A switch of no time has two cables: Ethernet's 376 ns are less the one
@@ -267,7 +268,7 @@ fn with_the_cache(page: &mut String) -> std::fmt::Result {
 #[test]
 fn the_page_of_published_figures_is_as_the_fabric_is() {
     let mut page = HEAD.to_owned();
-    for part in [mixed_threads, one_kind, with_the_cache, under_loss] {
+    for part in [mixed_threads, one_kind, with_the_cache, stable_rates, under_loss] {
         part(&mut page).expect("a string takes everything");
     }
     hold_page("cxl-ethernet-published.md", &page);

@@ -6,6 +6,7 @@ mod clio;
 mod connections;
 mod contention;
 mod cxl;
+mod cxl_congestion;
 mod cxl_ethernet;
 mod determinism;
 mod dfabric;
