@@ -219,6 +219,40 @@ class PacketCounts:
 
 
 @dataclass(frozen=True, kw_only=True)
+class MemoryUse:
+    """Bytes that one user moved to and from one memory of a rack."""
+
+    rack: int
+    """Rack of the memory."""
+    memory: Literal["node", "device", "cache"]
+    """Kind of the memory: a node's DRAM, a memory device, or a node's DRAM cache."""
+    number: int
+    """The node that the memory belongs to, or the number of the device in its rack."""
+    user: Literal["node", "nics"]
+    """What reads and writes: a node, or the NICs of the rack."""
+    node: int
+    """The node that reads and writes, or whose packets the NICs read and write."""
+    read_bytes: int
+    """Bytes read."""
+    written_bytes: int
+    """Bytes written."""
+    read_bytes_by_slice: tuple[int, ...]
+    """Bytes read in each slice, up to the last one with a byte."""
+    written_bytes_by_slice: tuple[int, ...]
+    """Bytes written in each slice, up to the last one with a byte."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class MemoryTraffic:
+    """Traffic of the memories that a fabric simulates."""
+
+    slice_ns: float
+    """Length of a slice in ns."""
+    uses: tuple[MemoryUse, ...]
+    """One entry for each memory and user that moved a byte."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Result:
     """The result of one run. All but `wall_s` depends only on scenario, seed and version.
 
@@ -275,6 +309,8 @@ class Result:
     """Ethernet frames on the same links."""
     packets: PacketCounts | None
     """Counters of packets."""
+    memories: MemoryTraffic | None = None
+    """Traffic of memories over time; None unless the scenario requests it."""
     notices: tuple[str, ...]
     """Fallbacks, and other caveats for readers of the numbers."""
     events: int
@@ -368,4 +404,7 @@ def _typed(hint: Any, value: Any) -> Any:  # noqa: ANN401  # Types are made of J
         hint = next(part for part in get_args(hint) if part is not types.NoneType)
     if dataclasses.is_dataclass(hint) and isinstance(hint, type) and value is not None:
         return _fields(hint, value, {})
-    return tuple(value) if isinstance(value, list) else value
+    if not isinstance(value, list):
+        return value
+    of = next(iter(get_args(hint)), None)
+    return tuple(_typed(of, one) for one in value)

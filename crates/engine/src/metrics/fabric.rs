@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::FrameStats;
+use super::{FrameStats, MemoryTraffic};
 
 /// The counters of a fabric. A field is `None` where a fabric lacks the thing counted: the ideal
 /// has no queue.
@@ -23,6 +23,8 @@ pub struct FabricStats {
     pub frames: Option<FrameStats>,
     /// Counters of packets.
     pub packets: Option<PacketCounts>,
+    /// Traffic of memories over time, where the scenario requests it.
+    pub memories: Option<MemoryTraffic>,
     /// Fallbacks, and other facts that a reader of the numbers must know.
     pub notices: Vec<String>,
 }

@@ -182,6 +182,7 @@ impl Recorder {
             matching: fabric.matching,
             frames: fabric.frames,
             packets: fabric.packets,
+            memories: fabric.memories,
             notices,
             events: facts.events,
             wall_s: facts.wall_s,

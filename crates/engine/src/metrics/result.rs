@@ -2,8 +2,8 @@ use ethermem_units::Ps;
 use serde::Serialize;
 
 use super::{
-    CdfPoint, FrameStats, Matching, MessageWay, PacketCounts, ProgramStats, Queue, Steady,
-    SteadyState, Utilisation,
+    CdfPoint, FrameStats, Matching, MemoryTraffic, MessageWay, PacketCounts, ProgramStats, Queue,
+    Steady, SteadyState, Utilisation,
 };
 
 /// The engine's facts about a run, without its messages.
@@ -94,6 +94,9 @@ pub struct RunResult {
     pub frames: Option<FrameStats>,
     /// Counters of packets.
     pub packets: Option<PacketCounts>,
+    /// Traffic of memories over time; absent from JSON unless the scenario requests it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub memories: Option<MemoryTraffic>,
     /// Fallbacks, and other facts that a reader of the numbers must know.
     pub notices: Vec<String>,
     /// Number of events that the engine handled.

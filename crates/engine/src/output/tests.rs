@@ -4,8 +4,8 @@ use serde_json::Value;
 
 use super::*;
 use crate::metrics::{
-    FabricStats, FrameStats, Matching, PacketCounts, ProgramStats, Queue, Recorder, RunFacts,
-    RunResult, Steady, Utilisation, Window,
+    FabricStats, FrameStats, Matching, MemoryKind, MemoryTraffic, MemoryUse, MemoryUser,
+    PacketCounts, ProgramStats, Queue, Recorder, RunFacts, RunResult, Steady, Utilisation, Window,
 };
 
 const REFERENCE: &str = include_str!("../../../../docs/reference/output.md");
@@ -70,11 +70,48 @@ fn run() -> RunResult {
             latency_ns_p99_without_memory: Some(250.0),
         }),
         packets: Some(PACKET_COUNTS),
+        memories: Some(memories()),
         notices: vec!["from the fabric".to_owned()],
     };
     let result = recorder.finish(facts, stats);
     RunResult { steady: Some(Steady::sample()), program: Some(program()), ..result }
 }
+
+fn memories() -> MemoryTraffic {
+    let one = MemoryUse {
+        rack: 1,
+        memory: MemoryKind::Device,
+        number: 2,
+        user: MemoryUser::Nics,
+        node: 3,
+        read_bytes: 0,
+        written_bytes: 7,
+        read_bytes_by_slice: Vec::new(),
+        written_bytes_by_slice: vec![3, 4],
+    };
+    MemoryTraffic { slice_ns: 1_000.0, uses: vec![one] }
+}
+
+/// The JSON of [`memories`].
+const MEMORIES: &str = r#"{
+    "slice_ns": 1000.0,
+    "uses": [
+      {
+        "rack": 1,
+        "memory": "device",
+        "number": 2,
+        "user": "nics",
+        "node": 3,
+        "read_bytes": 0,
+        "written_bytes": 7,
+        "read_bytes_by_slice": [],
+        "written_bytes_by_slice": [
+          3,
+          4
+        ]
+      }
+    ]
+  }"#;
 
 fn program() -> ProgramStats {
     ProgramStats {
@@ -240,6 +277,7 @@ fn the_json_of_a_run_is_this() {
   }},
   "frames": {FRAMES},
   "packets": {PACKETS},
+  "memories": {MEMORIES},
   "notices": [
     "from the engine",
     "from the fabric"
@@ -258,8 +296,8 @@ fn a_run_of_a_bare_fabric_keeps_its_keys() {
     let (bare, full) = (serde_json::to_value(bare).unwrap(), serde_json::to_value(run()).unwrap());
     let keys = |value: &Value| value.as_object().unwrap().keys().cloned().collect::<Vec<_>>();
     let mut every = keys(&full);
-    // Only programs have an outcome of their own.
-    every.retain(|key| key != "program");
+    // Only programs have an outcome of their own, and only a scenario requests memories.
+    every.retain(|key| key != "program" && key != "memories");
     assert_eq!(keys(&bare), every);
     assert_eq!(keys(&bare["kinds"]), ["read", "write", "all"]);
     assert_eq!(bare["matching"], Value::Null);
@@ -284,7 +322,8 @@ fn the_reference_has_every_key_in_order_and_no_other() {
         }
     }
     let kind: Vec<String> = value["kinds"]["all"].as_object().unwrap().keys().cloned().collect();
-    assert_eq!(documented("key"), [keys, kind]);
+    let used = value["memories"]["uses"][0].as_object().unwrap().keys().cloned().collect();
+    assert_eq!(documented("key"), [keys, kind, used]);
 }
 
 /// `python/tests` checks the types; this test fails for a new key even if only Rust's tests are

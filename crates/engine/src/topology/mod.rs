@@ -120,9 +120,7 @@ pub fn link_stats(up: &[LinkUse<'_>], down: &[LinkUse<'_>], ended: Ps) -> Fabric
             egress_blocks_mean: waited / down.len() as f64,
             egress_blocks_bound: None,
         }),
-        matching: None,
         frames: Transmitter::frame_stats(up.iter().chain(down).map(|of| of.link), ended),
-        packets: None,
-        notices: Vec::new(),
+        ..FabricStats::default()
     }
 }

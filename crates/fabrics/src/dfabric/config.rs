@@ -74,6 +74,8 @@ pub struct DfabricConfig {
     pub small_queue: Option<ChargeEnd>,
     /// Frames lost on the last link of their way, of a million.
     pub loss_ppm: u32,
+    /// Length of a slice in which bytes of memories are counted; 0: they are not.
+    pub memory_slice: Ps,
     /// True for the time alone, which is the least possible. Polls in turn find entries at once,
     /// and memories, queues and paths of packets differ. Acknowledgements take no room, and a
     /// device's reads none from its writes.
@@ -155,6 +157,7 @@ impl Parameters for DfabricConfig {
             timeout: timeout(table, config)?,
             small_queue: table.choice("small_queue", &SMALL_QUEUES)?,
             loss_ppm: table.integer("loss_ppm", 0, 0..=500_000)? as u32,
+            memory_slice: memory_slice(table)?,
             at_best: false,
         })
     }
@@ -162,6 +165,7 @@ impl Parameters for DfabricConfig {
     /// What company may change to a message's advantage is at its best: see `at_best`.
     fn quiet(&mut self) {
         self.loss_ppm = 0;
+        self.memory_slice = Ps::ZERO;
         self.at_best = true;
         // Every segment has a subflow and a queue of its own, and so the NIC that is free first.
         let each = self.subflow_bytes.div_ceil(self.segment_bytes()).min(64) as u32;
@@ -196,6 +200,15 @@ pub(crate) fn check_racks(racks: u16, nodes: u16) -> Result<(), (&'static str, S
     }
     let problem = format!("{nodes} nodes make {made} racks of at most {each} nodes, not {racks}");
     Err(("racks", problem))
+}
+
+/// The length of a slice of time of the memories' traffic.
+fn memory_slice(table: &Table<'_>) -> Result<Ps, InputError> {
+    let ns = table.read("memory_slice_ns", 0, "0, 1000 to 1000000000", |value| {
+        let is_fit = |ns: &u64| *ns == 0 || (1_000..=1_000_000_000).contains(ns);
+        ethermem_engine::keys::as_integer(value).filter(is_fit)
+    })?;
+    Ok(Ps::from_ns(ns.unwrap_or(0)))
 }
 
 /// The size of a DRAM cache of four ways.

@@ -19,6 +19,7 @@ use ethermem_workload::{Kind, Message};
 use super::Event;
 use super::config::DfabricConfig;
 use super::memory::Memory;
+use super::meter::{User, Way};
 use super::rack::{Rack, RackId, Transfer, What};
 use super::slab::Slab;
 use crate::cxl::{self, PairRun, World};
@@ -199,6 +200,7 @@ impl Shapes {
         let (mut config, mut rules) = (config.clone(), rules.clone());
         config.nodes = 2;
         (rules.racks, rules.extra_nics) = (1, 0);
+        rules.memory_slice = Ps::ZERO;
         Shapes { config, rules, rack: None, known: BTreeMap::new(), are_used: true }
     }
 
@@ -261,9 +263,9 @@ impl<C: Clock> World for InRack<'_, C> {
     }
 
     fn finish(&mut self, id: u32, at: Ps) {
-        let Transfer { kind, memory, bytes, .. } = self.transfers[id];
+        let Transfer { kind, memory, bytes, user, .. } = self.transfers[id];
         let end = match kind {
-            Kind::Write => self.memories[usize::from(memory)].written(at, bytes),
+            Kind::Write => self.memories[usize::from(memory)].written(at, bytes, user),
             Kind::Read | Kind::ReadModifyWrite => at,
         };
         self.clock.at(end, Event::Done(self.rack, id));
@@ -282,9 +284,9 @@ impl<C: Clock> World for InRack<'_, C> {
     }
 
     fn memory_has(&mut self, id: u32, lines: u8, at: Ps, access: Ps) -> Ps {
-        let Transfer { memory, bytes, read, .. } = &mut self.transfers[id];
+        let Transfer { memory, bytes, read, user, .. } = &mut self.transfers[id];
         let memory = &mut self.memories[usize::from(*memory)];
-        let (begin, asked) = read.get_or_insert_with(|| (memory.read(at, *bytes), 0));
+        let (begin, asked) = read.get_or_insert_with(|| (memory.read(at, *bytes, *user), 0));
         *asked += u64::from(lines);
         let took = memory.rate.time((*asked * LINE_BYTES).min(*bytes));
         at.max(*begin + took) + memory.access.unwrap_or(access)
@@ -342,7 +344,10 @@ impl Rack {
         let Some(train) = self.trains.take(from) else { return };
         let Train { ask, begin, shape, .. } = train;
         self.fabric.add_pair_run((from, ask.memory), &shape.run, begin);
-        self.memories[usize::from(ask.memory)].set_last_write(begin + shape.written);
+        let memory = &mut self.memories[usize::from(ask.memory)];
+        memory.set_last_write(begin + shape.written);
+        let during = (begin + shape.leaves, begin + shape.written);
+        memory.count(User::node(from), Way::Write, during, ask.bytes);
     }
 
     /// A message acts on the ports of the train from a node: single flits go on in its place.
@@ -470,8 +475,8 @@ impl Rack {
             };
             let what = What::Lines { ask: id, lines };
             let (kind, memory) = (ask.kind, ask.memory);
-            let read = None;
-            let transfer = Transfer { kind, port: node, memory, bytes, what, message, read };
+            let (read, user) = (None, User::node(node));
+            let transfer = Transfer { kind, port: node, memory, bytes, what, message, read, user };
             self.transfer(clock, transfer);
         }
     }

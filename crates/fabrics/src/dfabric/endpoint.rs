@@ -19,6 +19,7 @@ use ethermem_workload::{Kind, NodeIndex};
 
 use super::config::HEAD_BYTES;
 use super::copy::{Ask, Then};
+use super::meter::{User, Way};
 use super::rack::{RackId, Transfer, What, identity, node_of};
 use super::{Dfabric, Event};
 
@@ -230,7 +231,7 @@ impl Dfabric {
 
     /// A packet is given to a node's stack.
     fn send(&mut self, sim: &mut Sim<Event>, out: Outgoing) {
-        let (rack, _) = self.member(out.ends.0);
+        let (rack, node) = self.member(out.ends.0);
         let mut octets = [0; HEADER_BYTES];
         let header = out.header.emit(&mut octets).expect("room for the longest header");
         let path = self.path(out.ends, out.subflow.0);
@@ -262,7 +263,7 @@ impl Dfabric {
         self.packets[id].descriptor.cookie = id.into();
         // The data is stored to the node's own memory.
         let of = &mut self.racks[usize::from(rack)];
-        let stored = of.store(sim, descriptor.reference, descriptor.length.into());
+        let stored = of.store(sim, (node, descriptor.reference), descriptor.length.into());
         sim.at(stored + self.times.local + self.times.stack, Event::Post(rack, id));
     }
 
@@ -345,8 +346,9 @@ impl Dfabric {
                 received.fetch = Some(fetch);
                 let (kind, what) = (Kind::Read, What::Fetched { packet });
                 let (bytes, message) = (length.into(), None);
-                let read = None;
-                of.transfer(sim, Transfer { kind, port: node, memory, bytes, what, message, read });
+                let (port, read, user) = (node, None, User::node(node));
+                let fill = Transfer { kind, port, memory, bytes, what, message, read, user };
+                of.transfer(sim, fill);
             }
             Lookup::Bypass => {
                 let lines = LoadWindow::lines(address.number(), length.into());
@@ -362,11 +364,17 @@ impl Dfabric {
     pub(super) fn fetched(&mut self, sim: &mut Sim<Event>, packet: u32) {
         let received = &mut self.packets[packet];
         let fetch = received.fetch.take().expect("it was fetched");
+        let bytes = received.bytes().into();
         let to = node_of(received.descriptor.destination);
         let (rack, node) = self.member(to);
         let member = &mut self.racks[usize::from(rack)].members[usize::from(node.0)];
         let cache = member.cache.as_mut().expect("it began the fetch");
         assert!(cache.filled(fetch), "nothing changes a received Buffer");
+        if let Some(meter) = &mut member.cache_meter {
+            let now = sim.now();
+            meter.count(User::node(node.0), Way::Write, (now, now), bytes);
+            meter.count(User::node(node.0), Way::Read, (now, now + self.times.local), bytes);
+        }
         self.loaded(sim, packet);
     }
 

@@ -3,6 +3,7 @@
 use ethermem_units::Ps;
 
 use super::config::Rate;
+use super::meter::{Meter, User, Way};
 
 /// A memory with a bandwidth.
 pub(super) struct Memory {
@@ -14,18 +15,34 @@ pub(super) struct Memory {
     /// The end of the last read, and of the last write, in its bandwidth.
     read: Ps,
     write: Ps,
+    /// What the memory moves, if the scenario requests it.
+    pub(super) meter: Option<Box<Meter>>,
 }
 
 impl Memory {
     /// An idle memory.
-    pub(super) fn new(rate: Rate, access: Option<Ps>, is_apart: bool) -> Memory {
-        Memory { rate, access, is_apart, read: Ps::ZERO, write: Ps::ZERO }
+    pub(super) fn new(
+        rate: Rate,
+        access: Option<Ps>,
+        is_apart: bool,
+        meter: Option<Box<Meter>>,
+    ) -> Memory {
+        Memory { rate, access, is_apart, read: Ps::ZERO, write: Ps::ZERO, meter }
     }
 
-    /// The time at which a processor has stored these bytes from now on.
-    pub(super) fn store(&mut self, now: Ps, bytes: u64) -> Ps {
-        self.write = self.write.max(now) + self.rate.time(bytes);
+    /// The time at which a node's processor has stored these bytes from now on.
+    pub(super) fn store(&mut self, now: Ps, bytes: u64, user: User) -> Ps {
+        let begin = self.write.max(now);
+        self.write = begin + self.rate.time(bytes);
+        self.count(user, Way::Write, (begin, self.write), bytes);
         self.write
+    }
+
+    /// Counts bytes that move between two times.
+    pub(super) fn count(&mut self, user: User, way: Way, during: (Ps, Ps), bytes: u64) {
+        if let Some(meter) = &mut self.meter {
+            meter.count(user, way, during, bytes);
+        }
     }
 
     /// The end of the last write in the memory's bandwidth.
@@ -39,17 +56,20 @@ impl Memory {
     }
 
     /// The time at which a read begins: whole reads follow each other at the memory's rate.
-    pub(super) fn read(&mut self, at: Ps, bytes: u64) -> Ps {
+    pub(super) fn read(&mut self, at: Ps, bytes: u64, user: User) -> Ps {
         let start = at.max(self.read);
         self.read = start + self.rate.time(bytes);
+        self.count(user, Way::Read, (start, self.read), bytes);
         self.share(self.read);
         start
     }
 
     /// The time at which data that was whole at `at` is written: it is written as it comes.
-    pub(super) fn written(&mut self, at: Ps, bytes: u64) -> Ps {
+    pub(super) fn written(&mut self, at: Ps, bytes: u64, user: User) -> Ps {
         let took = self.rate.time(bytes);
-        self.write = self.write.max(at.saturating_sub(took)) + took;
+        let begin = self.write.max(at.saturating_sub(took));
+        self.write = begin + took;
+        self.count(user, Way::Write, (begin, self.write), bytes);
         self.share(self.write);
         self.write.max(at)
     }

@@ -9,6 +9,7 @@ mod config;
 mod copy;
 mod endpoint;
 mod memory;
+mod meter;
 mod nic;
 mod parts;
 mod rack;
@@ -20,7 +21,7 @@ use std::collections::BTreeMap;
 
 use ethermem_dfabric::stream::RoundTrips;
 use ethermem_engine::engine::{Fabric, Handle, Sim, Violation};
-use ethermem_engine::metrics::{FabricStats, PacketCounts};
+use ethermem_engine::metrics::{FabricStats, MemoryTraffic, PacketCounts};
 use ethermem_engine::topology::{
     Frame, Layout, LinkUse, PortKind, Sharing, Transmitter, link_stats,
 };
@@ -300,6 +301,10 @@ impl Fabric for Dfabric {
         let mut stats = cxl::stats_of(fabrics.into_iter().zip(nodes), ended);
         (stats.queue, stats.frames) = (nics.queue, nics.frames);
         stats.packets = Some(counts);
+        stats.memories = (self.rules.memory_slice > Ps::ZERO).then(|| MemoryTraffic {
+            slice_ns: self.rules.memory_slice.as_ns_f64(),
+            uses: self.racks.iter().flat_map(Rack::memory_uses).collect(),
+        });
         Ok(stats)
     }
 }

@@ -13,7 +13,8 @@ use ethermem_wire::dfabric::{Descriptor, DescriptorKind};
 use ethermem_workload::Kind;
 use rand_xoshiro::rand_core::Rng;
 
-use super::rack::{Nic, Rack, RackId, Transfer, TxQ, What};
+use super::meter::User;
+use super::rack::{Nic, Rack, RackId, Transfer, TxQ, What, node_of};
 use super::{Dfabric, Event};
 
 /// The time at which the last block of a frame has left; the link is then free after the gap.
@@ -162,6 +163,7 @@ impl Dfabric {
                 what: What::Read { nic, number },
                 message: None,
                 read: None,
+                user: User::nics(node_of(work.source) - of.first),
             };
             of.transfer(sim, transfer);
             let state = &mut of.nics[usize::from(nic)];
@@ -277,6 +279,7 @@ impl Dfabric {
             what: What::Written { packet },
             message: None,
             read: None,
+            user: User::nics(node_of(sent.destination) - of.first),
         };
         of.transfer(sim, transfer);
     }

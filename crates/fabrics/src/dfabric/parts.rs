@@ -11,9 +11,11 @@ use ethermem_dfabric::pool::{MemoryPool, PoolConfig, Protection};
 use ethermem_dfabric::switch_node::{SwitchConfig, SwitchNode};
 use ethermem_engine::FabricConfig;
 use ethermem_placement::NodeId;
+use ethermem_units::Ps;
 use ethermem_workload::NodeIndex;
 
 use super::config::DfabricConfig;
+use super::meter::Meter;
 use super::rack::{HOLDS_MAX, Member, SECTIONS, identity};
 
 /// Bulk reads of a DRAM cache at once.
@@ -99,10 +101,12 @@ pub(super) fn member(rules: &DfabricConfig) -> Member {
         fetches_max: FETCHES_MAX,
     };
     let cache = (rules.cache_bytes > 0).then(|| DramCache::new(cache));
+    let slice = if rules.cache_bytes > 0 { rules.memory_slice } else { Ps::ZERO };
     Member {
         loads: LoadWindow::new(rules.loads_max),
         asks: VecDeque::new(),
         cache: cache.transpose().expect("the scenario was checked"),
+        cache_meter: Meter::new(slice),
         interrupt: InterruptRegister::new(Moderation::OFF),
     }
 }

@@ -13,6 +13,7 @@ use ethermem_dfabric::ring::{Consumer, Producer, PushError, RingMemory};
 use ethermem_dfabric::switch_node::SwitchNode;
 use ethermem_engine::FabricConfig;
 use ethermem_engine::engine::{Handle, Sim};
+use ethermem_engine::metrics::{MemoryKind, MemoryUse};
 use ethermem_placement::NodeId;
 use ethermem_units::{Bytes, Ps};
 use ethermem_wire::dfabric::{Descriptor, DescriptorWords, FabricAddress, Identity, SECTION_BYTES};
@@ -21,6 +22,7 @@ use ethermem_workload::{Kind, NodeIndex};
 use super::config::{DfabricConfig, Rate};
 use super::copy::{Ask, Trains};
 use super::memory::Memory;
+use super::meter::{Meter, User};
 use super::slab::Slab;
 use super::{Event, parts};
 use crate::cxl::{Cxl, Order};
@@ -63,6 +65,8 @@ pub(super) struct Transfer {
     pub(super) message: Option<Handle>,
     /// Of a read: when its memory begins with it, and the lines that were asked for.
     pub(super) read: Option<(Ps, u64)>,
+    /// What reads or writes.
+    pub(super) user: User,
 }
 
 /// A TxQ or an RxQ, with both of its ends.
@@ -123,6 +127,8 @@ pub(super) struct Member {
     /// Copies with lines whose loads have not begun.
     pub(super) asks: VecDeque<u32>,
     pub(super) cache: Option<DramCache>,
+    /// What the DRAM cache moves, if the scenario requests it.
+    pub(super) cache_meter: Option<Box<Meter>>,
     pub(super) interrupt: InterruptRegister,
 }
 
@@ -205,7 +211,9 @@ impl Rack {
         let memory = |port| {
             let is_local = port < nodes;
             let rate = Rate::of_gbps(if is_local { rules.local_gbps } else { device_gbps });
-            Memory::new(rate, (!is_local).then_some(rules.device), is_local || rules.at_best)
+            let access = (!is_local).then_some(rules.device);
+            let meter = Meter::new(rules.memory_slice);
+            Memory::new(rate, access, is_local || rules.at_best, meter)
         };
         let tx = || TxQ {
             ring: Queue::new(rules.queue_entries),
@@ -350,11 +358,16 @@ impl Rack {
     }
 
     /// The time at which a node's processor has stored these bytes from now on.
-    pub(super) fn store(&mut self, sim: &mut Sim<Event>, buffer: FabricAddress, bytes: u64) -> Ps {
+    pub(super) fn store(
+        &mut self,
+        sim: &mut Sim<Event>,
+        (node, buffer): (Node, FabricAddress),
+        bytes: u64,
+    ) -> Ps {
         let memory = self.memory_of(buffer);
         self.unfold_to(sim, memory);
         let memory = &mut self.memories[usize::from(memory)];
-        memory.store(sim.now(), bytes)
+        memory.store(sim.now(), bytes, User::node(node.0))
     }
 
     /// The memory in which an address is.
@@ -399,6 +412,24 @@ impl Rack {
             return Err(format!("the switch node refused its own rack: {counters:?}"));
         }
         Ok(())
+    }
+
+    /// What the memories and the DRAM caches have moved.
+    pub(super) fn memory_uses(&self) -> impl Iterator<Item = MemoryUse> {
+        let memories = (0..).zip(&self.memories).map(|(port, memory)| {
+            let name = match port {
+                port if port < self.nodes => (MemoryKind::Node, self.first + port),
+                port => (MemoryKind::Device, port - self.nodes),
+            };
+            (name, &memory.meter)
+        });
+        let caches = (0..)
+            .zip(&self.members)
+            .map(|(node, member)| ((MemoryKind::Cache, self.first + node), &member.cache_meter));
+        memories
+            .chain(caches)
+            .filter_map(|(name, meter)| Some((name, meter.as_ref()?)))
+            .flat_map(|((memory, number), meter)| meter.uses((self.id, memory, number), self.first))
     }
 
     /// A node has loaded a packet. Returns the packets that its stack takes now.

@@ -1,5 +1,7 @@
 //! The fabric against its budget, whole under load, under loss, and with full queues.
 
+mod memories;
+
 use std::sync::atomic::AtomicBool;
 
 use ethermem_dfabric::accelerator::AcceleratorCycles;
