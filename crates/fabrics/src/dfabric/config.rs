@@ -17,6 +17,17 @@ use crate::cxl::CxlConfig;
 /// Bytes in front of the data of a Buffer: a line, so that data begins with a line.
 pub(super) const HEAD_BYTES: u64 = 64;
 
+/// How a write within a rack moves its data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IntraRack {
+    /// The node stores lines into the memory of the other one.
+    Lines,
+    /// The node passes a reference, and the other one loads the header alone (4.3).
+    Reference,
+    /// As by reference, and the other node loads the data, too.
+    Value,
+}
+
 /// Parameters of `fabric.kind = "dfabric"`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DfabricConfig {
@@ -26,6 +37,8 @@ pub struct DfabricConfig {
     pub extra_nics: u16,
     /// Ratio of the rate of a link of the memory fabric to the rate of a NIC.
     pub theta: u64,
+    /// How a write within a rack moves its data.
+    pub intra_rack: IntraRack,
     /// Levels of switches of the memory fabric.
     pub switch_levels: u16,
     /// Memory devices of a rack beside the nodes' memory; `None`: twice the bandwidth of its NICs.
@@ -85,6 +98,8 @@ pub struct DfabricConfig {
 const POLLS: [(&str, PollMode); 2] =
     [("concurrent", PollMode::Concurrent), ("in-turn", PollMode::InTurn)];
 const SPREADS: [(&str, Spread); 2] = [("turns", Spread::Turns), ("least", Spread::Least)];
+const INTRA_RACK: [(&str, IntraRack); 3] =
+    [("lines", IntraRack::Lines), ("reference", IntraRack::Reference), ("value", IntraRack::Value)];
 const SMALL_QUEUES: [(&str, Option<ChargeEnd>); 3] =
     [("taken", Some(ChargeEnd::Taken)), ("freed", Some(ChargeEnd::Freed)), ("off", None)];
 
@@ -131,6 +146,7 @@ impl Parameters for DfabricConfig {
             racks: count("racks", 2, 64)? as u16,
             extra_nics: table.integer("extra_nics", 0, 0..=64)? as u16,
             theta: table.integer("theta", 4, 1..=64)?,
+            intra_rack: table.choice("intra_rack", &INTRA_RACK)?,
             switch_levels: count("switch_levels", 1, 8)? as u16,
             memory_devices: table
                 .integer_or_auto("memory_devices", 1..=512)?
@@ -246,6 +262,8 @@ pub(super) struct Times {
     pub load: Ps,
     /// From a loaded tail to the descriptor in a NIC's queue.
     pub to_nic: Ps,
+    /// From a loaded tail to the entry of an RxQ of the same rack.
+    pub pass: Ps,
     /// From a completion, which the SN loads from its own memory, to the entry of an RxQ.
     pub from_nic: Ps,
     /// A node's own memory.
@@ -256,6 +274,8 @@ pub(super) struct Times {
     pub memory: Ps,
     /// From a stack to a stack of another rack, at least: what an acknowledgement takes.
     pub ack: Ps,
+    /// From a stack to a stack of the same rack, at least.
+    pub ack_within: Ps,
 }
 
 impl DfabricConfig {
@@ -290,6 +310,7 @@ impl DfabricConfig {
         let hop = flit + config.propagation + fabric.port;
         let load = hop * 2 + self.local;
         let to_nic = cycles.clock.duration(cycles.to_nic()) + hop;
+        let pass = cycles.clock.duration(cycles.intra_rack()) + hop;
         let from_nic = self.local + cycles.clock.duration(cycles.from_nic()) + hop;
         let (local, memory) = (self.local, config.memory_access);
         let stack = config.packet.stack.unwrap_or(crate::budget::TCP_STACK);
@@ -297,7 +318,8 @@ impl DfabricConfig {
         let frame = config.link.block_time() * (2 * u64::from(Frame::LEAST.tail));
         let nics = way * 5 + memory + self.device + to_nic + from_nic + load;
         let ack = (stack + local) * 2 + nics + ethernet + self.core + frame;
-        Times { load, to_nic, from_nic, local, stack, memory, ack }
+        let ack_within = (stack + local) * 2 + load + pass + way * 2 + memory;
+        Times { load, to_nic, pass, from_nic, local, stack, memory, ack, ack_within }
     }
 
     /// Memory devices of a rack with so many NICs: what its NICs receive is written, and read.

@@ -1,4 +1,4 @@
-//! The nodes' stacks: streams between racks, and what their nodes do with packets.
+//! The nodes' stacks: streams, and what their nodes do with packets.
 
 use ethermem_dfabric::address::Node;
 use ethermem_dfabric::cache::{Fetch, Lookup};
@@ -17,7 +17,7 @@ use ethermem_wire::dfabric::{
 };
 use ethermem_workload::{Kind, NodeIndex};
 
-use super::config::HEAD_BYTES;
+use super::config::{HEAD_BYTES, IntraRack};
 use super::copy::{Ask, Then};
 use super::meter::{User, Way};
 use super::rack::{RackId, Transfer, What, identity, node_of};
@@ -84,7 +84,7 @@ pub(super) enum Carries {
     Response,
 }
 
-/// A stream between two nodes of different racks, with both of its ends.
+/// A stream between two nodes, with both of its ends.
 pub(super) struct Stream {
     message: Handle,
     carries: Carries,
@@ -200,6 +200,12 @@ impl Dfabric {
         let Transmit { subflow, data, length, is_last, is_again, .. } = transmit;
         let (rack, node) = self.member(stream.from);
         let of = &mut self.racks[usize::from(rack)];
+        // Within a rack no packet is lost. As Linux, the stack leaves alone what is still queued, or
+        // with its receiver.
+        let is_out = !of.pool.may_write(node, data) || of.pool.references(node, data) > 1;
+        if is_again && is_out && of.has(identity(stream.to)) {
+            return;
+        }
         // TCP keeps what it may send again.
         of.pool.retain(node, data).expect("the node holds it");
         let segment = Segment {
@@ -268,6 +274,7 @@ impl Dfabric {
     }
 
     /// The NIC at the other rack to which the core leads a subflow: by ECMP, one for each subflow.
+    /// Within a rack it is not used.
     fn path(&self, (from, to): (NodeIndex, NodeIndex), subflow: u16) -> (RackId, u16) {
         let (rack, _) = self.member(to);
         let nics = self.racks[usize::from(rack)].nics.len() as u16;
@@ -338,22 +345,26 @@ impl Dfabric {
         let skb = of.pool.build_shared_skb(Node(node), address, length);
         let received = &mut self.packets[packet];
         received.skb = Some(skb.expect("as many as references"));
-        let cache = of.members[usize::from(node)].cache.as_mut();
-        let lookup = cache.map_or(Lookup::Bypass, |cache| cache.load(address, length));
+        // By reference, the stack loads the header alone. `kfree_shared_skb` needs no data.
+        let is_reference =
+            self.rules.intra_rack == IntraRack::Reference && of.has(descriptor.source);
+        let loaded = if is_reference { received.header.into() } else { length };
+        let cache = of.members[usize::from(node)].cache.as_mut().filter(|_| !is_reference);
+        let lookup = cache.map_or(Lookup::Bypass, |cache| cache.load(address, loaded));
         let memory = received.memory;
         match lookup {
             Lookup::Miss { fetch, .. } => {
                 received.fetch = Some(fetch);
                 let (kind, what) = (Kind::Read, What::Fetched { packet });
-                let (bytes, message) = (length.into(), None);
+                let (bytes, message) = (loaded.into(), None);
                 let (port, read, user) = (node, None, User::node(node));
                 let fill = Transfer { kind, port, memory, bytes, what, message, read, user };
                 of.transfer(sim, fill);
             }
             Lookup::Bypass => {
-                let lines = LoadWindow::lines(address.number(), length.into());
+                let lines = LoadWindow::lines(address.number(), loaded.into());
                 let (kind, then) = (Kind::Read, Then::Up(packet));
-                let (bytes, missing) = (length.into(), lines as u32);
+                let (bytes, missing) = (loaded.into(), lines as u32);
                 of.copy(sim, node, Ask { kind, memory, bytes, missing, then }, None);
             }
             Lookup::Hit(_) | Lookup::Pending(_) => panic!("a Buffer is flushed when it is freed"),
@@ -449,7 +460,9 @@ impl Dfabric {
     ) {
         if self.rules.at_best {
             let id = self.acks.insert(ack);
-            return sim.at(sim.now() + self.times.ack, Event::Acknowledged(id));
+            let is_within = self.member(ends.0).0 == self.member(ends.1).0;
+            let took = if is_within { self.times.ack_within } else { self.times.ack };
+            return sim.at(sim.now() + took, Event::Acknowledged(id));
         }
         let Some(buffer) = self.racks[usize::from(rack)].alloc(node) else { return };
         let packet = Outgoing {

@@ -3,7 +3,8 @@
 //! What decides is the pure crate's: pool and references, rings, switch node, NICs, streams, tags
 //! of caches. The folder gives them time: of flits, which are fabric `cxl`'s, of memories, of
 //! polls, of frames. A message within a rack is loads or stores. A message to another rack is a
-//! stream of segments, each a Buffer whose reference goes through the queues.
+//! stream of segments, each a Buffer whose reference goes through the queues; so is a write within
+//! a rack, if the scenario says so.
 
 mod config;
 mod copy;
@@ -32,9 +33,9 @@ use ethermem_workload::{Kind, LinkBlocks, Message, NodeIndex};
 use rand_xoshiro::SplitMix64;
 use rand_xoshiro::rand_core::SeedableRng;
 
-pub use config::DfabricConfig;
 use config::Times;
 pub(crate) use config::check_racks;
+pub use config::{DfabricConfig, IntraRack};
 use copy::{Ask, Shapes, Then};
 use endpoint::{Carries, Packet, Stream};
 use rack::{Rack, RackId, What};
@@ -206,7 +207,9 @@ impl Fabric for Dfabric {
         let Message { kind, compute, memory, bytes, .. } = *message;
         let (rack, node) = self.member(compute);
         let (of_memory, there) = self.member(memory);
-        if rack == of_memory {
+        let is_stream =
+            rack != of_memory || kind == Kind::Write && self.rules.intra_rack != IntraRack::Lines;
+        if !is_stream {
             let ask = Ask::of(message, there.0, handle);
             let shape = self.shapes.of(&ask);
             return self.racks[usize::from(rack)].copy(sim, node.0, ask, shape);

@@ -13,6 +13,7 @@ use ethermem_wire::dfabric::{Descriptor, DescriptorKind};
 use ethermem_workload::Kind;
 use rand_xoshiro::rand_core::Rng;
 
+use super::config::IntraRack;
 use super::meter::User;
 use super::rack::{Nic, Rack, RackId, Transfer, TxQ, What, node_of};
 use super::{Dfabric, Event};
@@ -122,10 +123,21 @@ impl Dfabric {
                 }
                 sim.at(now + self.times.to_nic, Event::Doorbell(rack, nic.0));
             }
-            Action::ToRx { queue, descriptor, .. } => {
+            Action::ToRx { queue, descriptor, flush, .. } => {
+                if let Some((node, buffer)) = flush {
+                    of.flush(node.0, buffer);
+                }
                 let packet = descriptor.cookie as u32;
+                let is_within = of.has(descriptor.source);
+                if is_within {
+                    self.packets[packet].memory = of.memory_of(descriptor.reference);
+                }
                 self.packets[packet].descriptor = descriptor;
-                sim.at(now + self.times.from_nic, Event::Stored(rack, queue, packet));
+                let took = if is_within { self.times.pass } else { self.times.from_nic };
+                sim.at(now + took, Event::Stored(rack, queue, packet));
+                if is_within {
+                    self.discharge(sim, &descriptor, ChargeEnd::Taken);
+                }
             }
             // A refusal is counted, and breaks the invariants at the end of the run.
             Action::Idle
@@ -214,19 +226,25 @@ impl Dfabric {
         state.sent += 1;
         self.transmit(sim, rack, nic);
         self.read_packets(sim, rack, nic);
+        self.retry(sim, rack);
+        self.discharge(sim, &work, ChargeEnd::Taken);
+        self.feed(sim, rack);
+    }
+
+    /// There is room in a queue: descriptors that wait go on.
+    fn retry(&mut self, sim: &mut Sim<Event>, rack: RackId) {
         loop {
             let Rack { switch, pool, .. } = &mut self.racks[usize::from(rack)];
-            let Some(action) = switch.retry(pool) else { break };
+            let Some(action) = switch.retry(pool) else { return };
             self.act(sim, rack, action);
-            if let Action::ToNic { work, .. } = action {
+            if let Action::ToNic { work: went, .. } | Action::ToRx { descriptor: went, .. } = action
+            {
                 let of = &mut self.racks[usize::from(rack)];
-                let queue = of.tx_of(&work);
+                let queue = of.tx_of(&went);
                 of.tx[queue as usize].blocked = false;
                 self.drain(sim, rack, queue);
             }
         }
-        self.discharge(sim, &work, ChargeEnd::Taken);
-        self.feed(sim, rack);
     }
 
     /// A packet is at the switch between the racks.
@@ -324,6 +342,9 @@ impl Dfabric {
             if self.racks[usize::from(rack)].nics[nic].stalled {
                 self.complete(sim, rack, nic as u16);
             }
+        }
+        if self.rules.intra_rack != IntraRack::Lines {
+            self.retry(sim, rack);
         }
     }
 

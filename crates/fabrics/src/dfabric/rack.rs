@@ -19,7 +19,7 @@ use ethermem_units::{Bytes, Ps};
 use ethermem_wire::dfabric::{Descriptor, DescriptorWords, FabricAddress, Identity, SECTION_BYTES};
 use ethermem_workload::{Kind, NodeIndex};
 
-use super::config::{DfabricConfig, Rate};
+use super::config::{DfabricConfig, IntraRack, Rate};
 use super::copy::{Ask, Trains};
 use super::memory::Memory;
 use super::meter::{Meter, User};
@@ -175,6 +175,8 @@ pub(super) struct Rack {
     /// Streams that wait for a Buffer.
     pub(super) starved: VecDeque<u32>,
     buffer_bytes: u64,
+    /// True if the nodes' own Regions are cached, too: nodes load Buffers of each other.
+    caches_own: bool,
     /// Receive buffers in RX queues of NICs.
     posted: u64,
     /// Buffers of the nodes' own that are held.
@@ -244,6 +246,7 @@ impl Rack {
             nics: (0..nics).map(|_| Nic::default()).collect(),
             starved: VecDeque::new(),
             buffer_bytes: rules.buffer_bytes,
+            caches_own: rules.intra_rack == IntraRack::Value,
             posted: 0,
             own: 0,
             port: rules.fabric(config).port,
@@ -265,10 +268,10 @@ impl Rack {
         }
     }
 
-    /// Grants a Section, if there is one. Regions of the SN are cached.
+    /// Grants a Section, if there is one. Regions whose Buffers are received are cached.
     fn grant(&mut self, node: Node, preference: Preference) -> bool {
         let Ok(granted) = self.pool.grant(node, 0, preference) else { return false };
-        if node == Node(self.nodes) {
+        if node == Node(self.nodes) || self.caches_own {
             let region: RegionId = granted.section.region();
             for cache in self.members.iter_mut().filter_map(|member| member.cache.as_mut()) {
                 let added = cache.add_region(region, granted.buffer_bytes);
@@ -342,10 +345,12 @@ impl Rack {
         if freed.flush {
             self.flush(node, freed.buffer);
         }
-        if freed.is_free
-            && let Some(device) = device
-        {
-            self.spread.release(device, self.buffer_bytes as u32);
+        match device {
+            Some(NodeId(port)) if port < self.nodes => self.released(freed),
+            Some(device) if freed.is_free => {
+                self.spread.release(device, self.buffer_bytes as u32);
+            }
+            _ => {}
         }
     }
 
@@ -368,6 +373,11 @@ impl Rack {
         self.unfold_to(sim, memory);
         let memory = &mut self.memories[usize::from(memory)];
         memory.store(sim.now(), bytes, User::node(node.0))
+    }
+
+    /// True if a node is of this rack.
+    pub(super) fn has(&self, node: Identity) -> bool {
+        node_of(node).checked_sub(self.first).is_some_and(|at| at < self.nodes)
     }
 
     /// The memory in which an address is.

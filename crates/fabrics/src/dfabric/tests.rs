@@ -1,6 +1,7 @@
 //! The fabric against its budget, whole under load, under loss, and with full queues.
 
 mod memories;
+mod reference;
 
 use std::sync::atomic::AtomicBool;
 
