@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use ethermem_sim::engine::Alone;
-use ethermem_sim::fabrics::dfabric::{Dfabric, DfabricConfig};
+use ethermem_sim::fabrics::dfabric::{Dfabric, DfabricConfig, IntraRack};
 use ethermem_sim::registry::FABRICS;
 use ethermem_sim::{FabricConfig, Kind, Message};
 use ethermem_units::{Bytes, Ps};
@@ -18,7 +18,15 @@ fn racks() -> impl Strategy<Value = String> {
     let local_gbps = prop::sample::select(&[20u64, 100, 400, 800][..]);
     let devices = prop_oneof![Just(String::new()), (1..=4u16).prop_map(|n| n.to_string())];
     let queues = (1..=5u16, 1..=5u16, 1..=8u16);
-    let chosen = prop::sample::select(&["", "poll = \"in-turn\"", "cache_bytes = 0"][..]);
+    let chosen = prop::sample::select(
+        &[
+            "",
+            "poll = \"in-turn\"",
+            "cache_bytes = 0",
+            "intra_rack = \"reference\"",
+            "intra_rack = \"value\"",
+        ][..],
+    );
     let load = (1..=95u32, 0..=100u32);
     (rack, gbps, local_gbps, devices, queues, chosen, load, 0..1_000_000u64).prop_map(
         |((nodes, racks, extra, theta), gbps, local_gbps, devices, queues, chosen, load, seed)| {
@@ -52,7 +60,8 @@ const LOADS_BYTES: u64 = 4 * 64;
 /// packets, of which the last is shorter, or cut its loads elsewhere. That is worth less than one
 /// packet, or one flit of loads: a message takes at least the time alone of one that lacks it.
 pub(crate) fn least_slowdown(config: &FabricConfig, sizes: impl Iterator<Item = u64>) -> f64 {
-    let rack = config.nodes.div_ceil(config.of::<DfabricConfig>().racks);
+    let rules = config.of::<DfabricConfig>();
+    let rack = config.nodes.div_ceil(rules.racks);
     let mut alone = Alone::<Dfabric>::new(config);
     let mut time = |kind, memory, bytes| {
         let (arrival, bytes) = (Ps::ZERO, Bytes(bytes));
@@ -68,10 +77,18 @@ pub(crate) fn least_slowdown(config: &FabricConfig, sizes: impl Iterator<Item = 
             if rack > 1 && bytes > LOADS_BYTES {
                 without(1, LOADS_BYTES);
             }
-            if rack < config.nodes && bytes > SEGMENT_BYTES {
-                without(rack, SEGMENT_BYTES);
-            } else if rack < config.nodes && bytes + HEADER_BYTES > SEGMENT_BYTES {
-                without(rack, HEADER_BYTES);
+            let mut stream = |memory| {
+                if bytes > SEGMENT_BYTES {
+                    without(memory, SEGMENT_BYTES);
+                } else if bytes + HEADER_BYTES > SEGMENT_BYTES {
+                    without(memory, HEADER_BYTES);
+                }
+            };
+            if rack < config.nodes {
+                stream(rack);
+            }
+            if rack > 1 && rules.intra_rack != IntraRack::Lines && kind == Kind::Write {
+                stream(1);
             }
         }
     }

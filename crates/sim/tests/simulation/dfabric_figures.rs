@@ -1,10 +1,12 @@
-//! Figures 9, 10 and 12 of DFabric as programs, and where a pool of NICs stops to pay:
+//! Figures 9 to 13 of DFabric as programs, and where a pool of NICs stops to pay:
 //! `docs/figures-dfabric.md`. With `UPDATE_GOLDEN=1` in the environment, the test writes the page.
 
 use std::fmt::Write as _;
 
 use ethermem_sim::metrics::RunResult;
 
+use crate::dfabric_memory::figure_13;
+use crate::dfabric_reference::figure_11;
 use crate::support::{hold_page, run_scenario, scenario};
 
 /// Ratios of C, the rate of the memory fabric, to B, the rate of a NIC (Figure 9).
@@ -67,7 +69,7 @@ bandwidth counts there.
 ";
 
 /// The prototype at a ratio.
-fn prototype(ratio: u32, program: &str, keys: [&str; 2]) -> String {
+pub(crate) fn prototype(ratio: u32, program: &str, keys: [&str; 2]) -> String {
     let over = f64::from(ratio);
     let (hop, timeout) = (3_250.0 / over, 20_000.0 / over);
     let [pool, tor] = keys;
@@ -256,7 +258,6 @@ fn pays(page: &mut String) -> std::fmt::Result {
         writeln!(page, "| {name} | `{key}` | {times:.2} |")?;
     }
     page.push_str(PAYS_WHY);
-    page.push_str(NOT_HERE);
     Ok(())
 }
 
@@ -281,9 +282,6 @@ const NOT_HERE: &str = "
 ## Not here
 
 - *Figure 2* and *Table 4* are on [the fabric's page](fabrics/dfabric.md#published-and-ours).
-- *Figure 11* (15.9 % by reference) needs messages by reference: within a rack ours are loads and
-  stores.
-- *Figure 13* (2.9 times) needs the rates of memories over time, which no run reports.
 ";
 
 #[test]
@@ -291,8 +289,11 @@ fn the_page_of_figures_is_as_the_fabrics_are() {
     let mut page = HEAD.to_owned();
     applications(&mut page)
         .and_then(|()| redis(&mut page))
+        .and_then(|()| figure_11(&mut page))
         .and_then(|()| added_nics(&mut page))
+        .and_then(|()| figure_13(&mut page))
         .and_then(|()| pays(&mut page))
         .expect("a string takes everything");
+    page.push_str(NOT_HERE);
     hold_page("figures-dfabric.md", &page);
 }

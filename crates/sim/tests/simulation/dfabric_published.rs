@@ -16,7 +16,7 @@ use ethermem_units::{Bytes, Ps};
 use crate::support::scenario;
 
 /// Runs a program of messages on a fabric. Returns the end of its last step.
-fn run(kind: &str, keys: &str, program: &Program) -> Ps {
+pub(crate) fn run(kind: &str, keys: &str, program: &Program) -> Ps {
     let scenario = scenario(&format!("[fabric]\n{keys}\n"));
     let mut fabric = find(kind).expect("a fabric").live(&scenario, false).expect("an idle fabric");
     let mut steps = ProgramRun::new(program);
