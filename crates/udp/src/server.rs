@@ -387,7 +387,8 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Answerer<B> {
         let Some(bytes) = carrier.receive()? else {
             return Ok(false);
         };
-        if bytes >= LANDED_BYTES_MIN {
+        // What is encrypted is opened before any of it is used.
+        if bytes >= LANDED_BYTES_MIN && matches!(self.protect, Protect::Node) {
             self.long_writes = LONG_WRITES;
         }
         let now = self.now();
