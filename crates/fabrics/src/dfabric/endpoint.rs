@@ -200,8 +200,8 @@ impl Dfabric {
         let Transmit { subflow, data, length, is_last, is_again, .. } = transmit;
         let (rack, node) = self.member(stream.from);
         let of = &mut self.racks[usize::from(rack)];
-        // Within a rack no packet is lost. As Linux, the stack leaves alone what is still queued, or
-        // with its receiver.
+        // Within a rack no packet is lost. As Linux, the stack leaves alone what is still queued,
+        // or with its receiver.
         let is_out = !of.pool.may_write(node, data) || of.pool.references(node, data) > 1;
         if is_again && is_out && of.has(identity(stream.to)) {
             return;

@@ -24,7 +24,7 @@ fn is_pool(of: &MemoryUse, user: MemoryUser) -> bool {
     of.rack == 0 && of.memory == MemoryKind::Device && of.user == user
 }
 
-/// Of the busiest slice, in Gb/s: what the NICs write, what one of the nodes loads, and both nodes.
+/// Gb/s in the busiest slice: what the NICs write, what one of the nodes loads, and both nodes.
 fn peaks(traffic: &MemoryTraffic) -> [f64; 3] {
     let node = |node| traffic.gbps_max(|of| is_pool(of, MemoryUser::Node) && of.node == node);
     [
@@ -34,7 +34,7 @@ fn peaks(traffic: &MemoryTraffic) -> [f64; 3] {
     ]
 }
 
-/// Of the bytes that the NICs write: the share in slices in which nine tenths are one node's.
+/// Share of the bytes that the NICs write in slices in which nine tenths are one node's.
 fn alone(traffic: &MemoryTraffic) -> f64 {
     let of_node = |node| traffic.by_slice(|of| is_pool(of, MemoryUser::Nics) && of.node == node);
     let (first, second) = (of_node(0), of_node(1));
@@ -57,13 +57,13 @@ fn busy(traffic: &MemoryTraffic, user: MemoryUser) -> usize {
     slices.iter().filter(|bytes| **bytes * 10 > most).count()
 }
 
-const HEAD: &str = "
+const HEAD: &str = "\
 ## Figure 13: what the NICs write into the memory pool, and what a node loads from it
 
 `memory_slice_ns` counts bytes of memories by slice of time, here 1 ms of the prototype; the paper's
-slices are not published. Receive buffers are not cached: `cache_bytes = 0`. The program is the one
-of PageRank above, three supersteps; the paper names none. Rates are of the busiest slice of rack 0, in
-percent of C.
+slices are not published. Receive buffers are not cached: `cache_bytes = 0`. The program is that of
+PageRank above, three supersteps; the paper names none. Rates are of the busiest slice of rack 0,
+in percent of C.
 
 Published is that \"the peak memory bandwidth of the memory pool required by the NIC pool to receive
 network traffic is 2.9x of that accessed by CNs\". We read it as one node's loads, since the nodes
@@ -125,10 +125,11 @@ for it; published is that it is longer.
 ";
 
 const WHY: &str = "
-- *2.9 comes out* with 4 loads at once at C/4, and with 2 at C/8; of both nodes' loads with 4 at C/2.
-  Neither B nor the number of loads is published. Table 4 also needs 2 to 4 loads at once.
+- *2.9 comes out* with 4 loads at once at C/4, and with 2 at C/8; with 4 at C/2 if both nodes' loads
+  count. Neither B nor the number of loads is published. Table 4 also needs 2 to 4 loads at once.
 - *Why*: two NICs write 2 B. A node that loads from uncached memory gets 64 B in each latency for
-  each load at once, 5 % of C. At B = C the port of the sending node limits the NICs.
+  each load at once, 5 % of C. At B = C the memory fabric limits the NICs, which get all of 2 B at
+  C/2.
 - *Nodes take turns without being told*: in a superstep the others send to node 0 first. Shorter
   slices show it more clearly, and with more NICs a turn is shorter than a slice.
 - *Cached receive buffers need the NICs' rate twice*: the DRAM cache reads a packet in bulk as soon
