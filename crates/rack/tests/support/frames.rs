@@ -221,7 +221,7 @@ impl World<'_> {
 
     fn body(&mut self, header: &Header) -> Vec<u8> {
         match header.kind {
-            Kind::Open if self.byte() % 8 > 0 => open_body(SOME, SOME).to_vec(),
+            Kind::Open if !self.byte().is_multiple_of(8) => open_body(SOME, SOME).to_vec(),
             Kind::Open | Kind::Hello | Kind::Challenge | Kind::Proof => {
                 (0..header.body_bytes).map(|_| self.byte()).collect()
             }
