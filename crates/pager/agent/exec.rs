@@ -387,15 +387,8 @@ pub unsafe extern "C" fn execve(path: Text, arguments: Texts, environment: Texts
     let all = [sys::HERE, path as usize, arguments as usize, environment as usize, 0, 0];
     // SAFETY: the caller upholds this function's contract.
     unsafe {
-        pass!(
-            EXECVE,
-            look(sys::HERE, path),
-            environment,
-            EXECUTES,
-            ended(call(sys::EXECVEAT, all)),
-            (path, arguments, environment),
-            unsafe extern "C" fn(Text, Texts, Texts) -> i32
-        )
+        pass!(EXECVE, look(sys::HERE, path), environment, EXECUTES, ended(call(sys::EXECVEAT, all)),
+              (path, arguments, environment), unsafe extern "C" fn(Text, Texts, Texts) -> i32)
     }
 }
 
@@ -407,15 +400,8 @@ pub unsafe extern "C" fn execv(path: Text, arguments: Texts) -> i32 {
     let all = [sys::HERE, path as usize, arguments as usize, environment as usize, 0, 0];
     // SAFETY: the caller upholds this function's contract.
     unsafe {
-        pass!(
-            EXECV,
-            look(sys::HERE, path),
-            environment,
-            EXECUTES,
-            ended(call(sys::EXECVEAT, all)),
-            (path, arguments),
-            unsafe extern "C" fn(Text, Texts) -> i32
-        )
+        pass!(EXECV, look(sys::HERE, path), environment, EXECUTES, ended(call(sys::EXECVEAT, all)),
+              (path, arguments), unsafe extern "C" fn(Text, Texts) -> i32)
     }
 }
 
@@ -425,15 +411,8 @@ pub unsafe extern "C" fn execv(path: Text, arguments: Texts) -> i32 {
 pub unsafe extern "C" fn execvp(name: Text, arguments: Texts) -> i32 {
     // SAFETY: the caller upholds this function's contract.
     unsafe {
-        pass!(
-            EXECVP,
-            search(name),
-            own_environment(),
-            EXECUTES,
-            ended(sys::ENOSYS),
-            (name, arguments),
-            unsafe extern "C" fn(Text, Texts) -> i32
-        )
+        pass!(EXECVP, search(name), own_environment(), EXECUTES, ended(sys::ENOSYS),
+              (name, arguments), unsafe extern "C" fn(Text, Texts) -> i32)
     }
 }
 
@@ -443,15 +422,8 @@ pub unsafe extern "C" fn execvp(name: Text, arguments: Texts) -> i32 {
 pub unsafe extern "C" fn execvpe(name: Text, arguments: Texts, environment: Texts) -> i32 {
     // SAFETY: the caller upholds this function's contract.
     unsafe {
-        pass!(
-            EXECVPE,
-            search(name),
-            environment,
-            EXECUTES,
-            ended(sys::ENOSYS),
-            (name, arguments, environment),
-            unsafe extern "C" fn(Text, Texts, Texts) -> i32
-        )
+        pass!(EXECVPE, search(name), environment, EXECUTES, ended(sys::ENOSYS),
+              (name, arguments, environment), unsafe extern "C" fn(Text, Texts, Texts) -> i32)
     }
 }
 
@@ -466,18 +438,12 @@ pub unsafe extern "C" fn fexecve(file: i32, arguments: Texts, environment: Texts
     };
     const EMPTY_PATH: usize = 0x1000;
     let empty = b"\0".as_ptr() as usize;
-    let all = [file as usize, empty, arguments as usize, environment as usize, EMPTY_PATH, 0];
+    let all =
+        [file as usize, empty, arguments as usize, environment as usize, EMPTY_PATH, 0];
     // SAFETY: the caller upholds this function's contract.
     unsafe {
-        pass!(
-            FEXECVE,
-            seen,
-            environment,
-            EXECUTES,
-            ended(call(sys::EXECVEAT, all)),
-            (file, arguments, environment),
-            unsafe extern "C" fn(i32, Texts, Texts) -> i32
-        )
+        pass!(FEXECVE, seen, environment, EXECUTES, ended(call(sys::EXECVEAT, all)),
+              (file, arguments, environment), unsafe extern "C" fn(i32, Texts, Texts) -> i32)
     }
 }
 
@@ -500,15 +466,9 @@ pub unsafe extern "C" fn execveat(
     let all = [at, path as usize, arguments as usize, environment as usize, flags as usize, 0];
     // SAFETY: the caller upholds this function's contract.
     unsafe {
-        pass!(
-            EXECVEAT,
-            seen,
-            environment,
-            EXECUTES,
-            ended(call(sys::EXECVEAT, all)),
-            (folder, path, arguments, environment, flags),
-            unsafe extern "C" fn(i32, Text, Texts, Texts, i32) -> i32
-        )
+        pass!(EXECVEAT, seen, environment, EXECUTES, ended(call(sys::EXECVEAT, all)),
+              (folder, path, arguments, environment, flags),
+              unsafe extern "C" fn(i32, Text, Texts, Texts, i32) -> i32)
     }
 }
 
@@ -537,15 +497,8 @@ macro_rules! spawn {
             // SAFETY: the caller upholds this function's contract.
             unsafe {
                 let seen = from_here($look(program));
-                pass!(
-                    $place,
-                    seen,
-                    environment,
-                    SPAWNS,
-                    -sys::ENOSYS as i32,
-                    (process, program, actions, attributes, arguments, environment),
-                    Spawn
-                )
+                pass!($place, seen, environment, SPAWNS, -sys::ENOSYS as i32,
+                      (process, program, actions, attributes, arguments, environment), Spawn)
             }
         }
     };
