@@ -206,7 +206,8 @@ impl World {
 }
 
 /// Writes and reads; returns what stayed or was received in place: answers that the node sent, and
-/// that the client received, bytes of writes that the client sent, and parts that the node received.
+/// that the client received, bytes of writes that the client sent, and parts that the node
+/// received.
 fn run(protection: Protection, seed: u64) -> [u64; 4] {
     let mut world = World::new(protection, seed);
     let Completed::Created(process) = world.short(ProcessId(0), Request::CreateProcess) else {

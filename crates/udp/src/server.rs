@@ -35,8 +35,8 @@ const MEND_EVERY: Ns = Ns(500_000_000);
 /// While frames arrive, the socket is polled once in this many turns: polling it is a system call,
 /// and polling the ring is none.
 const SOCKET_EVERY: u32 = 8;
-/// Shortest datagram that may be received in the node's memory: looking at it first is a call of the
-/// system, which takes as long as a copy of this many octets.
+/// Shortest datagram that may be received in the node's memory: looking at it first is a call of
+/// the system, which takes as long as a copy of this many octets.
 const LANDED_BYTES_MIN: usize = 8 << 10;
 /// Number of datagrams that are looked at first after a long one.
 const LONG_WRITES: u32 = 16;

@@ -126,8 +126,8 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Node<B> {
         self.handle(now, datagram, answer, refers)
     }
 
-    /// As [`Node::on_datagram`], for a datagram of which only the first [`WRITE_FRONT_BYTES`] are at
-    /// hand: those of one write. `None` if it is anything else, or has a check over all of it.
+    /// As [`Node::on_datagram`], for a datagram of which only the first [`WRITE_FRONT_BYTES`] are
+    /// at hand: those of one write. `None` if it is anything else, or has a check over all of it.
     pub fn answer_front(
         &mut self,
         now: Ns,

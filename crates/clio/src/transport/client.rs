@@ -215,8 +215,8 @@ impl Client {
         id
     }
 
-    /// As [`Client::submit_write`], with a copy of the data, in memory of an earlier write: new memory
-    /// of a long write costs more than the copy.
+    /// As [`Client::submit_write`], with a copy of the data, in memory of an earlier write: new
+    /// memory of a long write costs more than the copy.
     pub fn submit_write_from(
         &mut self,
         process: ProcessId,

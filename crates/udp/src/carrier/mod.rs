@@ -64,9 +64,9 @@ pub(crate) trait Carrier {
         false
     }
 
-    /// As [`Carrier::receive`], of a datagram whose octets behind the first [`FRONT_BYTES`](ethermem_clio::transport::FRONT_BYTES) are
-    /// expected to fill `to`, and are received there. [`Carrier::front`] has the first ones. Only
-    /// where [`Carrier::lands`].
+    /// As [`Carrier::receive`], of a datagram whose octets behind the first
+    /// [`FRONT_BYTES`](ethermem_clio::transport::FRONT_BYTES) are expected to fill `to`, and are
+    /// received there. [`Carrier::front`] has the first ones. Only where [`Carrier::lands`].
     fn receive_around(&mut self, _: &mut [u8]) -> io::Result<Option<usize>> {
         unreachable!("this carrier receives datagrams whole")
     }

@@ -139,8 +139,8 @@ impl Outbox {
         sent
     }
 
-    /// Sends what is queued, and then the datagram in the buffer's first `bytes` octets, followed by
-    /// the octets of `rest`.
+    /// Sends what is queued, and then the datagram in the buffer's first `bytes` octets, followed
+    /// by the octets of `rest`.
     pub(crate) fn send_with(
         &mut self,
         socket: &UdpSocket,

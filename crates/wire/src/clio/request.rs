@@ -199,8 +199,8 @@ impl<'a> Iterator for Packets<'a> {
 impl FusedIterator for Packets<'_> {}
 
 impl<'a> RequestPacket<'a> {
-    /// Reads the begin of a write's packet, whose data may lie elsewhere. Returns the packet without
-    /// them, and their number of octets. `None` for anything else.
+    /// Reads the begin of a write's packet, whose data may lie elsewhere. Returns the packet
+    /// without them, and their number of octets. `None` for anything else.
     #[must_use]
     pub fn parse_write(octets: &'a [u8]) -> Option<(RequestPacket<'a>, usize)> {
         let length = usize::from(Reader(octets.get(LENGTH_AT..)?).u16()?);

@@ -18,8 +18,8 @@ const LIFE_TRIPS: u64 = 4;
 const LIFE_MIN: Ns = Ns(10_000_000);
 /// Number of tries without an answer after which the path may carry less than before.
 const UNHEARD_MAX: u32 = 3;
-/// Fewest bytes of a write that stay in their operation. Below, a copy costs less than a longer call
-/// of the system.
+/// Fewest bytes of a write that stay in their operation. Below, a copy costs less than a longer
+/// call of the system.
 const OUTSIDE_BYTES_MIN: usize = 8 << 10;
 /// Maximum acknowledgements in a packet of their own.
 const ACKNOWLEDGED_MAX: usize = 16;
