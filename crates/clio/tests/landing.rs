@@ -30,7 +30,7 @@ fn client(protection: Protection) -> Client {
         retry_after_max: Ns(100 * MS),
         give_up_after: Ns(60_000 * MS),
     };
-    Client::new(config).unwrap()
+    Client::new(config).expect("a client can be so")
 }
 
 fn node(protection: Protection) -> Node<Vec<u8>> {
@@ -54,7 +54,7 @@ fn node(protection: Protection) -> Node<Vec<u8>> {
         lease: Ns(u64::MAX),
         tenants: vec![(TenantId(1), Quota::UNLIMITED)],
     };
-    Node::new(config, vec![0; 64 * PAGE as usize]).unwrap()
+    Node::new(config, vec![0; 64 * PAGE as usize]).expect("a node can be so")
 }
 
 struct World {
@@ -189,7 +189,7 @@ impl World {
             }
             if let Some(event) = self.client.poll_event() {
                 assert_eq!(event.operation, operation);
-                return event.outcome.unwrap();
+                return event.outcome.expect("the network is not that bad");
             }
             self.send(every);
             if self.answers.is_empty() {
@@ -325,7 +325,7 @@ fn only_a_new_write_has_a_place_for_its_data() {
     };
     let bytes = REGION / 4;
     let allocate = |permissions| Request::Allocate { bytes, permissions, at: 0 };
-    let made = [Permissions::READ_WRITE, Permissions::READ].map(|of| allocate(of));
+    let made = [Permissions::READ_WRITE, Permissions::READ].map(allocate);
     let [at, fixed] = made.map(|request| match world.short(process, request) {
         Completed::Address(at) => at,
         other => panic!("{other:?}"),
