@@ -29,7 +29,7 @@ def fields(value):
 def without_absent(value):
     """JSON omits fields that only some runs have."""
     if isinstance(value, dict):
-        absent = {"rmw", "pauses", "trimmed", "returned", "program"}
+        absent = {"rmw", "pauses", "trimmed", "returned", "program", "memories"}
         kept = {
             name: part for name, part in value.items() if part is not None or name not in absent
         }

@@ -361,11 +361,11 @@ fn who_waits_for_one_thing_and_who_has_many_under_way_share_a_pool() {
 /// each has its own bytes.
 #[test]
 fn long_reads_of_many_threads_have_their_own_bytes() {
-    const BYTES: u64 = 1 << 20;
-    let node = Served::new(None);
-    for url in [node.url(), format!("{}?datagram_bytes=1472", node.url())] {
-        let pool = Pool::open(&url).unwrap();
-        let region = pool.thread().unwrap().alloc(4 * BYTES, RW).wait().unwrap();
+    const BYTES: u64 = 256 << 10;
+    for parameters in ["", "?datagram_bytes=1472", "?datagram_bytes=30000"] {
+        let node = Served::new(None);
+        let pool = Pool::open(&format!("{}{parameters}", node.url())).unwrap();
+        let region = pool.thread().unwrap().alloc(3 * BYTES, RW).wait().unwrap();
         std::thread::scope(|scope| {
             for machine in 0..3 {
                 let mine = region.by(&region.thread().fork());
