@@ -203,6 +203,20 @@ impl World {
         let operation = self.client.submit(process, request);
         self.finish(operation, &mut [], 0)
     }
+
+    fn process(&mut self) -> ProcessId {
+        match self.short(ProcessId(0), Request::CreateProcess) {
+            Completed::Created(process) => process,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn region(&mut self, process: ProcessId, bytes: u64, permissions: Permissions) -> u64 {
+        match self.short(process, Request::Allocate { bytes, permissions, at: 0 }) {
+            Completed::Address(at) => at,
+            other => panic!("{other:?}"),
+        }
+    }
 }
 
 /// Writes and reads; returns what stayed or was received in place: answers that the node sent, and
@@ -210,15 +224,8 @@ impl World {
 /// received.
 fn run(protection: Protection, seed: u64) -> [u64; 4] {
     let mut world = World::new(protection, seed);
-    let Completed::Created(process) = world.short(ProcessId(0), Request::CreateProcess) else {
-        panic!("no process")
-    };
-    let permissions = Permissions::READ_WRITE;
-    let Completed::Address(at) =
-        world.short(process, Request::Allocate { bytes: REGION, permissions, at: 0 })
-    else {
-        panic!("no memory")
-    };
+    let process = world.process();
+    let at = world.region(process, REGION, Permissions::READ_WRITE);
     let mut content: Vec<u8> = (0..REGION).map(|_| world.random.next_u64() as u8).collect();
     let write = world.client.submit_write(process, at, content.clone());
     assert_eq!(world.finish(write, &mut [], 4), Completed::Done);
@@ -277,15 +284,8 @@ fn a_read_of_nothing_is_refused() {
 #[test]
 fn only_the_bytes_that_a_read_awaits_are_received_in_place() {
     let mut world = World::new(Protection::Carrier, 0);
-    let Completed::Created(process) = world.short(ProcessId(0), Request::CreateProcess) else {
-        panic!("no process")
-    };
-    let permissions = Permissions::READ_WRITE;
-    let Completed::Address(at) =
-        world.short(process, Request::Allocate { bytes: REGION, permissions, at: 0 })
-    else {
-        panic!("no memory")
-    };
+    let process = world.process();
+    let at = world.region(process, REGION, Permissions::READ_WRITE);
     let bytes = 20_000;
     let read = world.client.submit_read_into(process, at, bytes);
     let other = world.client.submit_read_into(process, at, bytes);
@@ -320,16 +320,9 @@ fn only_the_bytes_that_a_read_awaits_are_received_in_place() {
 #[test]
 fn only_a_new_write_has_a_place_for_its_data() {
     let mut world = World::new(Protection::Carrier, 0);
-    let Completed::Created(process) = world.short(ProcessId(0), Request::CreateProcess) else {
-        panic!("no process")
-    };
-    let bytes = REGION / 4;
-    let allocate = |permissions| Request::Allocate { bytes, permissions, at: 0 };
-    let made = [Permissions::READ_WRITE, Permissions::READ].map(allocate);
-    let [at, fixed] = made.map(|request| match world.short(process, request) {
-        Completed::Address(at) => at,
-        other => panic!("{other:?}"),
-    });
+    let process = world.process();
+    let [at, fixed] = [Permissions::READ_WRITE, Permissions::READ]
+        .map(|permissions| world.region(process, REGION / 4, permissions));
     let mut datagram = vec![0; 65_507];
     let mut begin = |world: &mut World, address: u64| {
         world.client.submit_write(process, address, vec![7; 20_000]);

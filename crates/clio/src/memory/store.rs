@@ -136,31 +136,17 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> VirtualMemory<B> {
         Ok(())
     }
 
-    /// Finds the bytes from `address` on, as a read that copies nothing.
+    /// Finds the bytes from `address` on, as an access with these permissions that copies nothing.
     ///
     /// # Errors
     /// [`AccessError`].
     pub fn extent(
         &mut self,
         space: SpaceId,
-        address: u64,
-        bytes: usize,
+        (address, bytes): (u64, usize),
+        needed: Permissions,
     ) -> Result<Extent, AccessError> {
-        let spans = self.spans(space, address, bytes, Permissions::READ)?;
-        Ok(Extent { address, bytes, spans })
-    }
-
-    /// As [`VirtualMemory::extent`], for a write.
-    ///
-    /// # Errors
-    /// [`AccessError`], as for the write.
-    pub fn extent_to_write(
-        &mut self,
-        space: SpaceId,
-        address: u64,
-        bytes: usize,
-    ) -> Result<Extent, AccessError> {
-        let spans = self.spans(space, address, bytes, Permissions::WRITE)?;
+        let spans = self.spans(space, address, bytes, needed)?;
         Ok(Extent { address, bytes, spans })
     }
 

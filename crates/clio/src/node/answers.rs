@@ -2,8 +2,8 @@
 
 use ethermem_units::Ns;
 use ethermem_wire::clio::{
-    ClioOpcode, ClioStatus, ENVELOPE_BYTES, Envelope, EnvelopeError, Packets, Protection,
-    RESPONSE_BYTES, Reply, RequestId, RequestPacket, ResponsePacket, WRITE_BYTES,
+    ClioOpcode, ClioStatus, ENVELOPE_BYTES, Envelope, EnvelopeError, Packets, Permissions,
+    Protection, RESPONSE_BYTES, Reply, RequestId, RequestPacket, ResponsePacket, WRITE_BYTES,
 };
 
 use super::machine::Node;
@@ -96,7 +96,7 @@ impl<'a> Answers<'a> {
         let front = ResponsePacket { opcode, attempt, request, reply: Reply::Bytes(&[]) };
         let length = bytes as usize;
         if self.refers && bytes >= OUTSIDE_BYTES_MIN {
-            self.outside = Some(memory.extent(space, address, length)?);
+            self.outside = Some(memory.extent(space, (address, length), Permissions::READ)?);
             let written = front.emit_before(length, &mut self.into[self.used..]);
             self.used += written.expect("there is room, and it fits a packet");
             return Ok(());

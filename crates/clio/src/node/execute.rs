@@ -3,7 +3,7 @@
 
 use ethermem_units::Ns;
 use ethermem_wire::RmwOperation;
-use ethermem_wire::clio::{ClioStatus, ProcessId, Request};
+use ethermem_wire::clio::{ClioStatus, Permissions, ProcessId, Request};
 
 use super::answers::Data;
 use super::machine::{Busy, Node};
@@ -85,7 +85,7 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Node<B> {
         let written = match self.data {
             Data::Elsewhere(_) => self
                 .memory
-                .extent_to_write(space, address, bytes)
+                .extent(space, (address, bytes), Permissions::WRITE)
                 .map(|place| self.data = Data::Awaited(place)),
             _ => self.memory.write(space, address, data),
         };
