@@ -186,6 +186,11 @@ bench-rack: build ## Measure iperf3, Redis, Open MPI and others on kernel socket
 	$(PYTHON) scripts/bench_rack_programs.py --command $(TARGET)/release/ethermem \
 	    --python $(RACK_PYTHON)
 
+# Root, and a kernel with zram; `workloads/apps/run --install NAME` installs what a program needs.
+.PHONY: bench-swap
+bench-swap: build ## Measure programs with little local memory beside the kernel's swap in zram
+	$(PYTHON) scripts/bench_swap_programs.py --command $(TARGET)/release/ethermem
+
 .PHONY: bench-cache
 bench-cache: build ## Measure the cache of a pool beside a memory node without it
 	$(CARGO) bench --locked -p ethermem-kv --bench cache -- $(TARGET)/release/ethermem

@@ -12,7 +12,7 @@ from collections import Counter, defaultdict
 from pathlib import Path
 
 APPS = Path(__file__).resolve().parent.parent / "workloads" / "apps"
-LIGHT = ["numpy-stencil", "numpy-gather"]
+LIGHT = ["numpy-stencil", "numpy-gather", "python-dict"]
 NOT_INSTALLED = 2
 SECONDS_MAX = 900
 
@@ -86,6 +86,17 @@ class Answers(unittest.TestCase):
         self.assertEqual(digest(counts), self.known["spark-wordcount"]["small"])
         rows = sorted(bdb_rows(*data.visits(WORK["sql", "small"])))
         self.assertEqual(digest(rows), self.known["spark-sql"]["small"])
+
+    def test_sort_agrees_with_plain_python(self):
+        if os.environ.get("APPS") != "all":
+            self.skipTest("make test-apps makes the data")
+        sys.path.insert(0, str(APPS.parent))
+        from apps import data  # noqa: PLC0415
+        from apps.app import digest  # noqa: PLC0415
+        from apps.text.app import RECORDS  # noqa: PLC0415
+
+        records = data.records(RECORDS["small"]).read_bytes().splitlines(keepends=True)
+        self.assertEqual(digest([b"".join(sorted(records))]), self.known["sort"]["small"])
 
     def test_two_engines_agree(self):
         self.assertEqual(self.known["sqlite"], self.known["duckdb"])

@@ -30,6 +30,7 @@ impl Pager<'_> {
         let mut child = Process::new(faults);
         child.injected = parent.injected;
         child.probe = parent.probe;
+        child.queue = parent.queue.of_child();
         child.origin = Some(Origin { parent: id, moved: Vec::new(), since: Instant::now() });
         for (page, entry) in parent.table.pages() {
             if entry.state != State::Unknown || entry.slot != NO_SLOT {
@@ -107,7 +108,7 @@ impl Pager<'_> {
         for (page, entry) in moved {
             let page = page - from + to;
             if entry.queued {
-                process.queue.push_back(page);
+                process.queue.push(page, entry.level);
             }
             if entry.state == State::Standby {
                 self.standby.rename(Owner { process: id, page }, entry.standby);

@@ -22,7 +22,7 @@ const SLACK_SHARE: u64 = 64;
 /// Room in pages that faults find: as many as one of them brings.
 const READY_PAGES: usize = MOST_PAGES;
 /// Size of the standby list: the limit divided by this.
-const STANDBY_SHARE: u64 = 8;
+const STANDBY_SHARE: u64 = 16;
 impl Pager<'_> {
     /// Takes pages out before they are needed, so that faults find room.
     pub(crate) fn make_room(&mut self) -> Result<(), String> {
@@ -174,6 +174,7 @@ impl Pager<'_> {
         };
         if let Some(process) = self.processes.get_mut(&id) {
             let entry = process.table.entry(page);
+            entry.left = process.queue.left();
             (entry.state, entry.standby, entry.refused) = (State::Standby, place, false);
         }
         Ok(())
@@ -243,8 +244,9 @@ pub(crate) enum Round {
 }
 
 fn requeue(process: &mut Process, page: u64) {
-    process.table.entry(page).queued = true;
-    process.queue.push_back(page);
+    let entry = process.table.entry(page);
+    entry.queued = true;
+    process.queue.push(page, entry.level);
 }
 
 fn is_zero(page: &[u8]) -> bool {

@@ -33,6 +33,7 @@ mod process;
 mod profile;
 #[doc(hidden)]
 pub mod protocol;
+mod queue;
 mod ranges;
 mod record;
 mod requests;

@@ -1,6 +1,5 @@
 //! One address space that the pager serves.
 
-use std::collections::VecDeque;
 use std::io;
 use std::ops::Range;
 use std::time::{Duration, Instant};
@@ -12,6 +11,7 @@ use crate::memory_map::{self, ProcessFiles};
 use crate::order;
 use crate::peer::Peer;
 use crate::protocol::{BATCH_PAGES, Hello, PAGE_BYTES};
+use crate::queue::Queue;
 use crate::ranges::Ranges;
 use crate::stream::Streams;
 use crate::table::{State, Table};
@@ -63,8 +63,8 @@ pub(crate) struct Process {
     pub(crate) served: Ranges,
     /// The parent's state, for a fork's child, until the child is settled.
     pub(crate) origin: Option<Origin>,
-    /// Pages in the program's memory, the oldest in front.
-    pub(crate) queue: VecDeque<u64>,
+    /// Pages in the program's memory, in the order in which they leave.
+    pub(crate) queue: Queue,
     pub(crate) streams: Streams,
     /// Thread descriptors, whose pages must stay.
     descriptors: Descriptors,
@@ -125,7 +125,7 @@ impl Process {
             table: Table::default(),
             served: Ranges::default(),
             origin: None,
-            queue: VecDeque::new(),
+            queue: Queue::default(),
             streams: Streams::default(),
             descriptors: Descriptors::default(),
             ordered: None,
@@ -239,7 +239,7 @@ impl Process {
         let most = most.min(self.queue.len().saturating_sub(keep));
         let (mut pages, mut stay) = (Vec::with_capacity(most), Vec::new());
         while pages.len() < most
-            && let Some(page) = self.queue.pop_front()
+            && let Some(page) = self.queue.pop(keep)
         {
             let entry = self.table.get(page);
             if entry.queued && self.descriptors.holds(page) {
@@ -251,7 +251,9 @@ impl Process {
                 }
             }
         }
-        self.queue.extend(stay);
+        for page in stay {
+            self.queue.push(page, self.table.get(page).level);
+        }
         Ok(pages)
     }
 
@@ -294,7 +296,7 @@ impl Process {
             let entry = self.table.entry(page);
             if !entry.queued && matches!(entry.state, State::Unknown | State::Resident) {
                 entry.queued = true;
-                self.queue.push_back(page);
+                self.queue.push(page, entry.level);
             }
         }
         self.scan_after = Instant::now() + SCAN_PAUSE.max(began.elapsed() * SCAN_SHARE);

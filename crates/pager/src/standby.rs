@@ -1,6 +1,6 @@
 //! Recently evicted pages, which are still local, so that a page evicted too early costs no remote
-//! access. With the queue before it, this is the segmented FIFO that VAX/VMS used where the
-//! hardware had no bits for accessed pages (Turner and Levy, SIGMETRICS 1981).
+//! access. VAX/VMS had such a list where the hardware had no bits for accessed pages (Turner and
+//! Levy, SIGMETRICS 1981). What returns from it is not as old as the queue before it says.
 
 use std::collections::VecDeque;
 

@@ -38,6 +38,10 @@ pub(crate) struct Page {
     pub(crate) queued: bool,
     /// True if the kernel refused to move the page, because it was shared or in use.
     pub(crate) refused: bool,
+    /// Level in the queue of the program's pages.
+    pub(crate) level: u8,
+    /// When it last left the program's memory, in pages that left.
+    pub(crate) left: u32,
     /// Place in the standby list.
     pub(crate) standby: u32,
     /// Slot in the store, or [`NO_SLOT`].
@@ -59,6 +63,8 @@ impl Default for Page {
             state: State::Unknown,
             queued: false,
             refused: false,
+            level: 0,
+            left: 0,
             standby: 0,
             slot: NO_SLOT,
             hash: 0,

@@ -197,7 +197,7 @@ fn pages_that_move_keep_their_content_and_their_places_in_every_list() {
                 assert_eq!(is_at(pager, page), (State::Unknown, None), "{page:x}");
             }
             assert_eq!((pager.setup.store.pages(), pager.standby.pages()), (5, 1));
-            assert_eq!(pager.processes[&0].queue, [to], "it is queued where it is now");
+            assert_eq!(pager.processes[&0].queue.pages(), [to], "it is queued where it is now");
             let place = entry(pager, 0, to + PAGE).standby;
             assert_eq!(pager.standby.page(place)[0], 6);
             let oldest = pager.standby.oldest();

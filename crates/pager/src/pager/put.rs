@@ -47,7 +47,7 @@ impl Pager<'_> {
             None => self.put_gathered(id, page, pages)?,
         };
         for place in 0..put {
-            self.arrived(id, page + (place * PAGE_BYTES) as u64);
+            self.arrived(id, page + (place * PAGE_BYTES) as u64, place == 0);
         }
         let Some(process) = self.processes.get_mut(&id) else { return Ok(()) };
         match result {
@@ -158,7 +158,7 @@ impl Pager<'_> {
         let (bytes, result) = process.faults.copy(page, &content[..pages * PAGE_BYTES]);
         let put = bytes / PAGE_BYTES;
         for place in 0..put {
-            self.arrived(id, page + (place * PAGE_BYTES) as u64);
+            self.arrived(id, page + (place * PAGE_BYTES) as u64, place == 0);
         }
         Ok((put, result))
     }
@@ -170,10 +170,18 @@ impl Pager<'_> {
         }
     }
 
-    /// Records that a page is in the program's memory again.
-    fn arrived(&mut self, id: usize, page: u64) {
+    /// Records that a page is in the program's memory again. `is_needed` is true if a thread waits
+    /// for it.
+    fn arrived(&mut self, id: usize, page: u64, is_needed: bool) {
         let Some(process) = self.processes.get_mut(&id) else { return };
         let entry = process.table.entry(page);
+        entry.level = match entry.state {
+            State::Standby | State::Stored if is_needed => {
+                process.queue.level_after(entry.left, entry.level)
+            }
+            State::Standby | State::Stored => entry.level,
+            State::Unknown | State::Removed | State::Resident => 0,
+        };
         match entry.state {
             State::Standby => {
                 self.standby.release(entry.standby);
@@ -185,7 +193,7 @@ impl Pager<'_> {
         entry.state = State::Resident;
         if !entry.queued {
             entry.queued = true;
-            process.queue.push_back(page);
+            process.queue.push(page, entry.level);
         }
         let occupied = process.occupied + 1;
         self.set_occupied(id, occupied);

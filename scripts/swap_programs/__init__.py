@@ -1,0 +1,1 @@
+"""What the bench of programs beside the kernel's swap is made of."""

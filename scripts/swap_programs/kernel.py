@@ -1,0 +1,187 @@
+"""The kernel's own remote memory of one machine: a memory cgroup, and swap in compressed memory.
+
+Both are made here and taken away again. Cgroups of either version are used.
+"""
+
+import os
+import subprocess
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+ZRAM = Path("/sys/class/zram-control")
+SAMPLE_S = 0.005
+# How often a group is asked whether it waits for memory, and what it gets.
+HELP_S = 0.001
+HELP_BYTES = 1 << 20
+# A group whose last process has just ended may be busy for a moment.
+REMOVE_S = 5.0
+# Above every swap that the machine has, so that this one is used.
+PRIORITY = "10"
+
+
+@dataclass(frozen=True)
+class Peak:
+    """Most private memory of a group, and most of all else that its limit counts, in bytes."""
+
+    private: int
+    beside: int
+
+
+def lacks() -> str | None:
+    """Say what this machine lacks."""
+    if os.geteuid() != 0:
+        return "a cgroup and a swap device need root"
+    if not (ZRAM / "hot_add").exists():
+        return "the kernel has no zram"
+    return None if _memory_root() else "no cgroup of memory is mounted"
+
+
+def _memory_root() -> Path | None:
+    """Return the folder under which groups are made, of version 2 or 1."""
+    for line in Path("/proc/mounts").read_text(encoding="ascii").splitlines():
+        _, where, kind, how = line.split()[:4]
+        controllers = Path(where) / "cgroup.controllers"
+        if kind == "cgroup2" and controllers.exists() and "memory" in controllers.read_text():
+            return Path(where)
+        if kind == "cgroup" and "memory" in how.split(","):
+            return Path(where)
+    return None
+
+
+class Group:
+    """A memory cgroup of our own."""
+
+    def __init__(self) -> None:
+        root = _memory_root()
+        if root is None:
+            raise OSError("no cgroup of memory is mounted")
+        self.newer = (root / "cgroup.controllers").exists()
+        if self.newer:
+            (root / "cgroup.subtree_control").write_text("+memory")
+        self.path = root / f"ethermem-bench-{os.getpid()}"
+        self.path.mkdir()
+
+    def under(self) -> list[str]:
+        """Return the command that puts a program into the group."""
+        enter = f'echo $$ > {self.path}/cgroup.procs && exec "$@"'
+        return ["sh", "-c", enter, "sh"]
+
+    def limit(self, bytes_max: int | None) -> None:
+        """Limit what the processes hold in memory; swap is not limited."""
+        name, none = ("memory.max", "max") if self.newer else ("memory.limit_in_bytes", "-1")
+        (self.path / name).write_text(none if bytes_max is None else str(bytes_max))
+
+    @contextmanager
+    def kept_alive(self, bytes_max: int) -> Iterator[list[int]]:
+        """Limit the group while the block runs; the list has how often it was helped after it.
+
+        Reclaim of the kernel's first version gives up now and then although swap has room, and a
+        program would be killed. Here it waits instead, until this gives it a mebibyte more for a
+        moment. The second version has no such wait: there a program is killed.
+        """
+        self.limit(bytes_max)
+        helps, ended = [0], threading.Event()
+        if self.newer:
+            yield helps
+            return
+        oom = self.path / "memory.oom_control"
+        oom.write_text("1")
+
+        def watch() -> None:
+            while not ended.wait(HELP_S):
+                if "under_oom 1" in oom.read_text():
+                    helps[0] += 1
+                    self.limit(bytes_max + HELP_BYTES)
+                    with suppress(OSError):
+                        self.limit(bytes_max)
+
+        watcher = threading.Thread(target=watch)
+        watcher.start()
+        try:
+            yield helps
+        finally:
+            ended.set()
+            watcher.join()
+
+    def held(self) -> Peak:
+        """Return what the group holds now."""
+        stat = dict(line.split() for line in (self.path / "memory.stat").read_text().splitlines())
+        private = int(stat["anon" if self.newer else "rss"])
+        usage = "memory.current" if self.newer else "memory.usage_in_bytes"
+        return Peak(private, max(int((self.path / usage).read_text()) - private, 0))
+
+    @contextmanager
+    def peak(self) -> Iterator[list[Peak]]:
+        """Sample the group while the block runs; the list has the peak after it."""
+        found: list[Peak] = []
+        ended = threading.Event()
+
+        def sample() -> None:
+            most = Peak(0, 0)
+            while not ended.wait(SAMPLE_S):
+                now = self.held()
+                most = Peak(max(most.private, now.private), max(most.beside, now.beside))
+            found.append(most)
+
+        sampler = threading.Thread(target=sample)
+        sampler.start()
+        try:
+            yield found
+        finally:
+            ended.set()
+            sampler.join()
+
+    def remove(self) -> None:
+        """Remove the group, whose processes have ended."""
+        until = time.monotonic() + REMOVE_S
+        while True:
+            try:
+                self.path.rmdir()
+            except OSError:
+                if time.monotonic() > until:
+                    raise
+                time.sleep(0.05)
+            else:
+                return
+
+
+@contextmanager
+def group() -> Iterator[Group]:
+    """Make a memory cgroup, and remove it after the block."""
+    made = Group()
+    try:
+        yield made
+    finally:
+        made.remove()
+
+
+@contextmanager
+def zram(bytes_max: int, page_cluster: int) -> Iterator[None]:
+    """Swap to a zram device of our own while the block runs, and remove it.
+
+    `page_cluster` is the logarithm of the pages that the kernel reads at a fault.
+    """
+    number = (ZRAM / "hot_add").read_text().strip()
+    device = f"/dev/zram{number}"
+    cluster = Path("/proc/sys/vm/page-cluster")
+    before = cluster.read_text()
+    try:
+        Path(f"/sys/block/zram{number}/disksize").write_text(str(bytes_max))
+        _quiet("mkswap", device)
+        _quiet("swapon", "--priority", PRIORITY, device)
+        try:
+            cluster.write_text(str(page_cluster))
+            yield
+        finally:
+            cluster.write_text(before)
+            _quiet("swapoff", device)
+    finally:
+        (ZRAM / "hot_remove").write_text(number)
+
+
+def _quiet(*command: str) -> None:
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
