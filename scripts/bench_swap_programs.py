@@ -6,13 +6,16 @@
 The programs are those of workloads/apps, each of whose answers is checked. A run without a limit
 gives the peak of private memory. Then, in an order that turns, each round runs the program without
 a limit, in a memory cgroup with swap in zram (reading one page at a fault, and eight, which is the
-kernel's default), and by `ethermem run --local`, at the same share of that peak. What the cgroup's
-limit counts beside private memory is measured, too, and given on top. Root; the cgroup and the
+kernel's default), and by `ethermem run --local`, wherever the scheduler puts program and pager and
+on one processor, at the same share of that peak. What the
+cgroup's limit counts beside private memory and pages of files (page tables above all) is measured,
+too, and given on top. Root; the cgroup and the
 zram device are made and removed.
 """
 
 import argparse
 import json
+import os
 import shlex
 import shutil
 import statistics
@@ -29,6 +32,7 @@ SHARES = [50, 25]
 # The logarithm of the pages that the kernel reads at a fault.
 CLUSTERS = {"zram, one page": 0, "zram, eight pages": 3}
 PAGER = "ethermem run"
+TOGETHER = "ethermem run, one processor"
 MIB = 1 << 20
 ZRAM_BYTES = 4 << 30
 # The kernel refuses a limit below what it holds already; this is what a shell takes.
@@ -69,6 +73,7 @@ def on_kernel(name: str, local: int, beside: int, cluster: int, timeout_s: float
 def places(options: argparse.Namespace, name: str, local: int, beside: int) -> dict:
     """Return how a program is run in each place."""
     limit_s = options.timeout_s
+    processor = str(max(os.sched_getaffinity(0)))
     pager = [options.command, "run", "--local", f"{local >> 20}MiB", "--"]
     return {
         "no limit": lambda: run(name, [], limit_s),
@@ -77,6 +82,7 @@ def places(options: argparse.Namespace, name: str, local: int, beside: int) -> d
             for place, cluster in CLUSTERS.items()
         },
         PAGER: lambda: run(name, pager, limit_s),
+        TOGETHER: lambda: run(name, ["taskset", "--cpu-list", processor, *pager], limit_s),
     }
 
 
@@ -111,7 +117,7 @@ def cell(values: list, limit_s: float) -> str:
 
 def table(results: list, limit_s: float) -> str:
     """Return the results as a Markdown table."""
-    names = ["no limit", *CLUSTERS, PAGER]
+    names = ["no limit", *CLUSTERS, PAGER, TOGETHER]
     heads = ["program", "peak, MiB", "local", *(f"{name}, s" for name in names)]
     heads += ["over the better zram", "over no limit"]
     lines = [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]

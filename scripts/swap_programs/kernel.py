@@ -25,7 +25,10 @@ PRIORITY = "10"
 
 @dataclass(frozen=True)
 class Peak:
-    """Most private memory of a group, and most of all else that its limit counts, in bytes."""
+    """Most private memory of a group, and most of the kernel's own for it, in bytes.
+
+    The limit counts pages of files, too. The kernel drops those first, as it can read them again.
+    """
 
     private: int
     beside: int
@@ -111,8 +114,9 @@ class Group:
         """Return what the group holds now."""
         stat = dict(line.split() for line in (self.path / "memory.stat").read_text().splitlines())
         private = int(stat["anon" if self.newer else "rss"])
+        files = int(stat["file" if self.newer else "cache"])
         usage = "memory.current" if self.newer else "memory.usage_in_bytes"
-        return Peak(private, max(int((self.path / usage).read_text()) - private, 0))
+        return Peak(private, max(int((self.path / usage).read_text()) - private - files, 0))
 
     @contextmanager
     def peak(self) -> Iterator[list[Peak]]:
