@@ -280,11 +280,13 @@ pub fn emulate(
     let (mut ratios, mut done) = (Vec::new(), 0);
     let (slowdown, counts) = loop {
         let first = run(command, &plain, &mut Nothing)?;
+        // A run that failed or was ended by a signal is the last one.
+        if !first.status.success() {
+            return Ok(Emulated::Failed(first.status));
+        }
         let second = run(command, &delayed, &mut watch)?;
-        for status in [first.status, second.status] {
-            if !status.success() {
-                return Ok(Emulated::Failed(status));
-            }
+        if !second.status.success() {
+            return Ok(Emulated::Failed(second.status));
         }
         without.push(first.elapsed.as_secs_f64());
         with.push(second.elapsed.as_secs_f64());

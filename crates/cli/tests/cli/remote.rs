@@ -160,6 +160,21 @@ fn every_network_that_was_asked_for_is_emulated() {
     assert_eq!(failed.code, 9);
 }
 
+/// A signal ends a run as this failure does. If the program ran once more, the command would not
+/// end within a second.
+#[test]
+fn a_failed_run_is_the_last_one() {
+    let Some(folder) = paged() else { return };
+    let folder = folder.path();
+    // The first run measures the peak; the second one, without delays, fails.
+    let counting = "echo run >> runs; test $(wc -l < runs) -ne 2";
+    let arguments = ["emulate", "--latency-us", "5", "--local", "100%", "--"];
+    let failed = call(folder, &[&arguments[..], &["sh", "-c", counting]].concat());
+    assert_eq!(failed.code, 1, "{}", failed.err);
+    let runs = std::fs::read_to_string(folder.join("runs")).expect("the program wrote it");
+    assert_eq!(runs.lines().count(), 2);
+}
+
 #[test]
 fn a_program_that_is_measured_from_outside_runs_once() {
     let Some(folder) = paged() else { return };
