@@ -138,21 +138,30 @@ impl Config {
     /// # Errors
     /// [`Error::File`], with what was found and what it must be.
     pub fn read(path: &Path) -> Result<Config, Error> {
-        let failed = |what: String| Error::File { path: path.to_owned(), what };
-        let mut text = String::new();
-        let file = File::open(path).map_err(|error| failed(error.to_string()))?;
-        let read = file.take(FILE_BYTES_MAX + 1).read_to_string(&mut text);
-        if read.map_err(|error| failed(error.to_string()))? as u64 > FILE_BYTES_MAX {
+        let at = |Problem { line, what }| Error::File { path: path.to_owned(), line, what };
+        let failed = |what: String| at(Problem { line: None, what });
+        let unread = |error: std::io::Error| failed(format!("cannot be read: {error}"));
+        let mut bytes = Vec::new();
+        let file = File::open(path).map_err(unread)?;
+        let read = file.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes);
+        if read.map_err(unread)? as u64 > FILE_BYTES_MAX {
             return Err(failed(format!("more than {FILE_BYTES_MAX} B: must be a rack's file")));
         }
+        let text = String::from_utf8(bytes).map_err(|error| {
+            let line = line_of(error.as_bytes(), error.utf8_error().valid_up_to());
+            at(Problem { line: Some(line), what: "not UTF-8 text: must be TOML".to_owned() })
+        })?;
         let interfaces = getifaddrs().map_err(|error| failed(format!("interfaces: {error}")))?;
         let here = interfaces.map(|interface| interface.interface_name).collect();
-        Config::parse(&text, &here).map_err(failed)
+        Config::parse(&text, &here).map_err(at)
     }
 
-    fn parse(text: &str, interfaces: &BTreeSet<String>) -> Result<Config, String> {
-        let config: Config = toml::from_str(text).map_err(|error| one_line(&error))?;
-        config.check(interfaces)?;
+    fn parse(text: &str, interfaces: &BTreeSet<String>) -> Result<Config, Problem> {
+        let config: Config = toml::from_str(text).map_err(|error| Problem {
+            line: error.span().map(|span| line_of(text.as_bytes(), span.start)),
+            what: one_line(&error),
+        })?;
+        config.check(interfaces).map_err(|what| Problem { line: None, what })?;
         Ok(config)
     }
 
@@ -252,11 +261,25 @@ impl Config {
     }
 }
 
+/// What is wrong with a rack's file.
+#[derive(Debug)]
+struct Problem {
+    /// The line, counted from 1, if the problem has one.
+    line: Option<usize>,
+    /// What was found, and what it must be.
+    what: String,
+}
+
 const NAMES: &str = "1 to 32 lower-case letters, digits and hyphens";
 
 fn is_name(name: &str) -> bool {
     let is_part = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
     (1..=NAME_CHARS_MAX).contains(&name.len()) && name.bytes().all(is_part)
+}
+
+/// The line of the byte at `start`, counted from 1.
+fn line_of(text: &[u8], start: usize) -> usize {
+    text[..start.min(text.len())].iter().filter(|&&byte| byte == b'\n').count() + 1
 }
 
 /// A parser's error without the lines that it draws.
@@ -269,7 +292,7 @@ mod tests {
     use super::*;
 
     fn error(text: &str) -> String {
-        Config::parse(text, &BTreeSet::from(["lo".to_owned()])).unwrap_err()
+        Config::parse(text, &BTreeSet::from(["lo".to_owned()])).unwrap_err().what
     }
 
     const NODE: &str = "[[node]]\nname = \"a\"\naddress = \"127.0.0.1\"\n";
@@ -278,6 +301,26 @@ mod tests {
     fn a_file_without_an_end_is_refused() {
         let error = Config::read(Path::new("/dev/zero")).unwrap_err().to_string();
         assert!(error.contains("more than 1048576 B"), "{error}");
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_read_or_parsed_is_named_with_the_line() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("rack.toml");
+        for (bytes, line) in [
+            (&b"name = \"a\"\nring_bytes = \"4KiB\"\n"[..], ":2: invalid type: string \"4KiB\""),
+            (b"name = \"a\"\nports = 1\n", ":2: unknown field `ports`"),
+            (b"name = \"a\"\n\n\xff", ":3: not UTF-8 text: must be TOML"),
+            (b"name =\n", ":1: "),
+        ] {
+            std::fs::write(&file, bytes).unwrap();
+            let error = Config::read(&file).unwrap_err().to_string();
+            assert!(error.starts_with(&format!("{}{line}", file.display())), "{error}");
+        }
+        let error = Config::read(folder.path()).unwrap_err().to_string();
+        assert!(error.contains(": cannot be read: Is a directory"), "{error}");
+        let error = Config::read(&folder.path().join("none")).unwrap_err().to_string();
+        assert!(error.contains("none: cannot be read: No such file"), "{error}");
     }
 
     #[test]

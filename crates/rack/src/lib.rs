@@ -25,10 +25,12 @@ use std::path::PathBuf;
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The rack's file cannot be read, or is wrong.
-    #[error("{}: {what}", path.display())]
+    #[error("{}{}: {what}", path.display(), line.map_or(String::new(), |line| format!(":{line}")))]
     File {
         /// The file.
         path: PathBuf,
+        /// The line, counted from 1, if the problem has one.
+        line: Option<usize>,
         /// What was found, and what it must be.
         what: String,
     },
