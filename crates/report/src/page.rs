@@ -107,13 +107,21 @@ fn runs(runs: &[ReportedRun]) -> Markup {
                 @if !notices.is_empty() {
                     ul class="notes" {
                         @for (run, notice) in &notices {
-                            li { b { (run.workload) " on " (run.fabric) } ": " (notice) }
+                            li { b { (name(run, runs)) } ": " (notice) }
                         }
                     }
                 }
             }
         }
     }
+}
+
+/// Workload and fabric, and the load if another run has both.
+fn name(run: &ReportedRun, runs: &[ReportedRun]) -> String {
+    let alike = |it: &&ReportedRun| (&it.workload, &it.fabric) == (&run.workload, &run.fabric);
+    let load = run.result.load_requested.filter(|_| runs.iter().filter(alike).count() > 1);
+    let load = load.map_or(String::new(), |load| format!(" at load {load}"));
+    format!("{} on {}{load}", run.workload, run.fabric)
 }
 
 fn runs_table(runs: &[ReportedRun]) -> DataTable {

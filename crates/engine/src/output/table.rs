@@ -9,7 +9,8 @@ use crate::metrics::{FrameStats, KindStats, ProgramStats, RunResult};
 pub enum TableStyle {
     /// With lines, for a person at a terminal of this many columns.
     Ruled {
-        /// Maximum width in columns; optional columns of a wider table are left out.
+        /// Maximum width in columns. A wider table leaves out its optional columns; if it is still
+        /// wider, its widest text columns are wrapped.
         width_max: usize,
     },
     /// Columns separated by spaces, for files and pipes: all columns, however wide.
@@ -32,6 +33,8 @@ pub struct TextTable<'a> {
 /// Number of spaces around a table, and between its columns.
 const MARGIN: usize = 1;
 const GAP: u16 = 2;
+/// Least number of characters to which a text column is wrapped.
+const WRAPPED_CHARS_MIN: usize = 20;
 
 impl TextTable<'_> {
     /// Draws the table, with a line break after every line.
@@ -40,9 +43,11 @@ impl TextTable<'_> {
         let unique: BTreeSet<&str> = self.header.iter().copied().collect();
         debug_assert_eq!(unique.len(), self.header.len(), "two columns of one name");
         let shown = self.columns_shown(style);
+        let limits = self.limits(style, &shown);
         let of = |cells: &mut dyn Iterator<Item = &str>| -> Vec<Cell> {
             let cells: Vec<&str> = cells.collect();
-            shown.iter().map(|&column| Cell::new(cells[column])).collect()
+            let cell = |&column: &usize| Cell::new(wrap(cells[column], limits[column]));
+            shown.iter().map(cell).collect()
         };
         let mut table = Table::new();
         table.load_style(match style {
@@ -69,22 +74,64 @@ impl TextTable<'_> {
     fn columns_shown(&self, style: TableStyle) -> Vec<usize> {
         let mut shown: Vec<usize> = (0..self.header.len()).collect();
         let TableStyle::Ruled { width_max } = style else { return shown };
-        let width = |column: usize| {
-            let cells = self.rows.iter().map(|row| row[column].chars().count());
-            cells.chain([self.header[column].chars().count()]).max().unwrap_or(0)
-        };
-        let gap = usize::from(GAP);
-        let total = |shown: &[usize]| -> usize {
-            shown.iter().map(|&column| width(column) + gap).sum::<usize>() - gap + 2 * MARGIN
-        };
         for left_out in self.optional_columns {
-            if total(&shown) <= width_max {
+            if self.width(&shown) <= width_max {
                 break;
             }
             shown.retain(|column| column != left_out);
         }
         shown
     }
+
+    /// Most characters of each column, by the column's number: as its widest cell has, unless the
+    /// table does not fit. Then the widest text columns have fewer.
+    fn limits(&self, style: TableStyle, shown: &[usize]) -> Vec<usize> {
+        let mut limits: Vec<usize> =
+            (0..self.header.len()).map(|column| self.chars(column)).collect();
+        let TableStyle::Ruled { width_max } = style else { return limits };
+        for _ in width_max..self.width(shown) {
+            let texts = shown.iter().copied().filter(|column| self.text_columns.contains(column));
+            match texts.max_by_key(|&column| limits[column]) {
+                Some(widest) if limits[widest] > WRAPPED_CHARS_MIN => limits[widest] -= 1,
+                _ => break,
+            }
+        }
+        limits
+    }
+
+    /// Number of columns of a terminal that the table takes with these columns.
+    fn width(&self, shown: &[usize]) -> usize {
+        let gap = usize::from(GAP);
+        shown.iter().map(|&column| self.chars(column) + gap).sum::<usize>() - gap + 2 * MARGIN
+    }
+
+    /// Number of characters of the widest cell of a column.
+    fn chars(&self, column: usize) -> usize {
+        let cells = self.rows.iter().map(|row| row[column].chars().count());
+        cells.chain([self.header[column].chars().count()]).max().unwrap_or(0)
+    }
+}
+
+/// `text` in lines of at most `chars` characters, broken between words. A longer word stays whole.
+fn wrap(text: &str, chars: usize) -> String {
+    if text.chars().count() <= chars {
+        return text.to_owned();
+    }
+    let (mut lines, mut room) = (String::new(), chars);
+    for word in text.split(' ') {
+        let length = word.chars().count();
+        if lines.is_empty() {
+            room = chars.saturating_sub(length);
+        } else if length < room {
+            lines.push(' ');
+            room -= length + 1;
+        } else {
+            lines.push('\n');
+            room = chars.saturating_sub(length);
+        }
+        lines.push_str(word);
+    }
+    lines
 }
 
 const RULE: LineStyle = LineStyle::new('─', '─', '─', '─');
@@ -142,19 +189,22 @@ pub fn runs_table(runs: &[RunResult], style: TableStyle) -> String {
         rows,
     };
     let mut text = table.render(style);
+    let one_fabric = runs.iter().all(|run| run.fabric == runs[0].fabric);
     for run in runs {
+        let name =
+            if one_fabric { run.label.clone() } else { format!("{} on {}", run.label, run.fabric) };
         if run.messages_lost > 0 {
             let (lost, started) = (run.messages_lost, run.messages_started);
-            text.push_str(&format!("{}: {lost} of {started} messages lost\n", run.label));
+            text.push_str(&format!("{name}: {lost} of {started} messages lost\n"));
         }
         if let Some(program) = &run.program {
             text.push_str(&format!("{}: {}\n", run.label, program_line(run, program)));
         }
         if let Some(frames) = &run.frames {
-            text.push_str(&format!("{}: {}\n", run.label, frames_line(frames)));
+            text.push_str(&format!("{name}: {}\n", frames_line(frames)));
         }
         for notice in &run.notices {
-            text.push_str(&format!("{}: {notice}\n", run.label));
+            text.push_str(&format!("{name}: {notice}\n"));
         }
     }
     text
@@ -307,5 +357,38 @@ mod tests {
         let style = TableStyle::Ruled { width_max: 80 };
         let ruled = runs_table(&[run(), other], style);
         assert!(ruled.contains("edm fcfs") && !ruled.contains("p50"), "{ruled}");
+    }
+
+    #[test]
+    fn lines_below_the_table_name_the_fabric_where_there_are_several() {
+        let other = RunResult { fabric: "cxl".to_owned(), ..run() };
+        let table = runs_table(&[run(), other], TableStyle::Plain);
+        for line in ["edm srpt on edm: something fell back", "edm srpt on cxl: something fell back"]
+        {
+            assert!(table.lines().any(|it| it == line), "{table}");
+        }
+    }
+
+    #[test]
+    fn the_widest_texts_of_a_table_that_does_not_fit_are_wrapped() {
+        let words = "each link carries a word of text, ".repeat(4);
+        let rows = vec![
+            vec!["first".to_owned(), words.trim_end().to_owned(), "more ".repeat(15) + "more"],
+            vec!["second".to_owned(), "short".to_owned(), "short".to_owned()],
+        ];
+        let header = ["name", "what it is", "beyond"];
+        let table =
+            TextTable { header: &header, text_columns: &[0, 1, 2], optional_columns: &[], rows };
+        assert_eq!(table.render(TableStyle::Plain).lines().count(), 3);
+        for width_max in [54, 80, 132] {
+            let ruled = table.render(TableStyle::Ruled { width_max });
+            assert!(ruled.lines().all(|line| line.chars().count() <= width_max), "{ruled}");
+            let ruled = ruled.replace(['─', '\n'], " ");
+            let shown: Vec<&str> = ruled.split_whitespace().collect();
+            assert_eq!(shown.iter().filter(|word| **word == "carries").count(), 4, "{ruled}");
+        }
+        assert_eq!(wrap("one two three", 7), "one two\nthree");
+        assert_eq!(wrap("one two three", 8), "one two\nthree");
+        assert_eq!(wrap("a longerthanthat b", 5), "a\nlongerthanthat\nb");
     }
 }

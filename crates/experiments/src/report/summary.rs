@@ -24,6 +24,14 @@ impl Row {
         let (workload, fabric) = (self.workload.clone(), self.fabric.clone());
         ReportedRun { workload, fabric, result: results.of(self.run).clone() }
     }
+
+    /// Workload and fabric, and the load if another row has both.
+    fn name(&self, rows: &[Row], run: &RunResult) -> String {
+        let alike = |row: &&Row| (&row.workload, &row.fabric) == (&self.workload, &self.fabric);
+        let load = run.load_requested.filter(|_| rows.iter().filter(alike).count() > 1);
+        let load = load.map_or(String::new(), |load| format!(" at load {load}"));
+        format!("{} on {}{load}", self.workload, self.fabric)
+    }
 }
 
 /// Every workload on every contender.
@@ -68,12 +76,13 @@ pub(crate) fn table(rows: &[Row], results: &Results, style: TableStyle) -> Strin
         let workload = Some((&row.workload, run.load_requested));
         cells.push(cells_of(row, run, workload == last));
         last = workload;
+        let name = row.name(rows, run);
         if run.messages_lost > 0 {
-            said += &format!("{} on {}: {} lost\n", row.workload, row.fabric, run.messages_lost);
+            said += &format!("{name}: {} lost\n", run.messages_lost);
         }
         let notice = run.steady.as_ref().and_then(|steady| steady.notice(run.load_requested));
         if let Some(notice) = notice {
-            said += &format!("{} on {}: {notice}\n", row.workload, row.fabric);
+            said += &format!("{name}: {notice}\n");
         }
     }
     let table = TextTable {

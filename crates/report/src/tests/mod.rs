@@ -115,6 +115,25 @@ fn the_page_says_where_its_numbers_come_from() {
 }
 
 #[test]
+fn a_notice_names_the_load_where_one_fabric_has_several() {
+    let mut input = sample::input();
+    let mut run = input.runs[0].clone();
+    run.result.notices.push("the policy fell back".to_owned());
+    input.runs = [0.8, 0.9]
+        .map(|load| {
+            let mut run = run.clone();
+            run.result.load_requested = Some(load);
+            run
+        })
+        .to_vec();
+    let page = page(&input);
+    for load in ["0.8", "0.9"] {
+        let said = format!("<b>64 B on edm srpt at load {load}</b>: the policy fell back");
+        assert!(page.contains(&said), "{said}");
+    }
+}
+
+#[test]
 fn what_the_caller_says_is_text_and_never_markup() {
     let evil = "<script>alert(1)</script> & \"quoted\" 'x'";
     let mut input = sample::input();
