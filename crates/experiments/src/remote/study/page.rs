@@ -93,15 +93,22 @@ fn at_a_glance(study: &Study) -> TableSection {
     columns.extend(study.all_local.iter().map(|_| "100 % local".to_owned()));
     columns.push("Least local within 5 %".to_owned());
     let names: Vec<&str> = columns.iter().map(String::as_str).collect();
+    let all_local = match study.all_local {
+        Some(_) => {
+            "With all memory local no network is asked, so that column is the same runs for all: \
+            how far it is from 1 is the noise of this machine. "
+        }
+        None => "",
+    };
     TableSection {
         id: "at-a-glance".to_owned(),
         title: "Slowdown".to_owned(),
-        caption: "Mean of the repeats, and its 95 % interval: 1.05 is 5 % longer. With all memory \
-            local no network is asked, so that column is the same runs for all: how far it is from \
-            1 is the noise of this machine. The last column is the least share below 100 % that \
-            was tried from which on every interval is at most 1.05. Where intervals have 1.05 in \
-            them, it is undecided, and the least share that may be enough stands beside."
-            .to_owned(),
+        caption: format!(
+            "Mean of the repeats, and its 95 % interval: 1.05 is 5 % longer. {all_local}The last \
+            column is the least share below 100 % that was tried from which on every interval is \
+            at most 1.05. Where intervals have 1.05 in them, it is undecided, and the least share \
+            that may be enough stands beside."
+        ),
         table: numbers(&names, 1, rows),
         notes: reasons(study),
     }
@@ -387,8 +394,8 @@ mod tests {
 
     #[test]
     fn every_point_is_told_and_one_that_was_not_run_with_its_reason() {
-        let study = study();
-        let page = page(&study, 1, &runner());
+        let told = study();
+        let page = page(&told, 1, &runner());
         let glance = &page.first[0];
         assert_eq!(
             glance.table.columns,
@@ -397,9 +404,14 @@ mod tests {
         let edm = "1.200 (1.190 to 1.210) | 1.100 (1.090 to 1.110) | 1.000 (0.980 to 1.020)";
         assert_eq!(glance.table.rows[0].join(" | "), format!("edm | 40 | {edm} | none"));
         assert_eq!(glance.table.rows[1][2], "not run");
+        let without = super::page(&Study { all_local: None, ..study() }, 1, &runner());
+        for (glance, has) in [(glance, true), (&without.first[0], false)] {
+            assert_eq!(glance.table.columns.iter().any(|name| name == "100 % local"), has);
+            assert_eq!(glance.caption.contains("With all memory local"), has);
+        }
         assert_eq!(glance.notes, ["Not run: tcp at 40 Gb/s, 10 % local: over capacity"]);
         assert_eq!(page.last[2].table.rows.len(), 4);
-        assert_eq!(table(&study).rows[1][3], "over capacity");
+        assert_eq!(table(&told).rows[1][3], "over capacity");
         assert!(page.notices.is_empty(), "{:?}", page.notices);
     }
 
