@@ -3,6 +3,7 @@
 use std::error::Error as _;
 use std::fmt::Display;
 use std::io::IsTerminal;
+use std::net::AddrParseError;
 use std::num::{IntErrorKind, ParseIntError};
 use std::process::ExitCode;
 
@@ -86,8 +87,16 @@ pub(crate) fn report_usage(error: &clap::Error, not_here: &[&str]) -> ExitCode {
     });
     let words: Vec<&str> = lines.flat_map(str::split_whitespace).collect();
     let mut line = words.join(" ");
-    if let Some(why) = error.source().and_then(|why| why.downcast_ref::<ParseIntError>()) {
-        line = line.replace(&why.to_string(), allowed(why));
+    if let Some(why) = error.source() {
+        let said = why.to_string();
+        if let Some(why) = why.downcast_ref::<ParseIntError>() {
+            line = line.replace(&said, allowed(why));
+        } else if why.is::<AddrParseError>() {
+            let must = "must be an IP address and a port, such as 127.0.0.1:7400 or [::1]:7400";
+            line = line.replace(&said, must);
+        } else if let Some((least, most)) = bounds(&said) {
+            line = line.replace(&said, &format!("must be {least} to {most}"));
+        }
     }
     if let Some(ContextValue::String(name)) = error.get(ContextKind::InvalidSubcommand)
         && not_here.contains(&name.as_str())
@@ -106,9 +115,25 @@ fn allowed(why: &ParseIntError) -> &'static str {
     }
 }
 
+/// The bounds in the parser's words for a number out of its range, as in `0 is not in 1..=16`.
+fn bounds(said: &str) -> Option<(&str, &str)> {
+    let (_, range) = said.rsplit_once(" is not in ")?;
+    let (least, most) = range.split_once("..=")?;
+    let is_number = |text: &str| text.parse::<i128>().is_ok();
+    (is_number(least) && is_number(most)).then_some((least, most))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn bounds_are_found_only_in_words_of_a_range() {
+        assert_eq!(bounds("0 is not in 1..=1024"), Some(("1", "1024")));
+        assert_eq!(bounds("9 is not in -4..=4"), Some(("-4", "4")));
+        assert_eq!(bounds("a is not in b..=c"), None);
+        assert_eq!(bounds("must be KEY=VALUE"), None);
+    }
 
     #[test]
     fn a_broken_invariant_has_an_exit_code_of_its_own() {

@@ -51,11 +51,7 @@ pub fn bytes_in(
     move |text| {
         let (from, to) = (allowed.start(), allowed.end());
         let found = bytes(text)?;
-        if allowed.contains(&found) {
-            Ok(found)
-        } else {
-            Err(format!("{found} is not in {from}..={to}"))
-        }
+        if allowed.contains(&found) { Ok(found) } else { Err(format!("must be {from} to {to}")) }
     }
 }
 

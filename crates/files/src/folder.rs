@@ -1,6 +1,7 @@
 //! A folder for output that is removed again when no output was written into it.
 
 use std::fs;
+use std::io::{Error, ErrorKind};
 use std::path::{Path, PathBuf};
 
 use crate::OutputError;
@@ -23,7 +24,14 @@ impl MadeFolder {
         let missing = path.ancestors().take_while(|folder| !folder.exists());
         let made = missing.filter(|folder| !folder.as_os_str().is_empty());
         let folder = MadeFolder { path: path.to_owned(), made: made.map(Path::to_owned).collect() };
-        fs::create_dir_all(path).map_err(|reason| OutputError::new(path, reason))?;
+        fs::create_dir_all(path).map_err(|reason| match reason.kind() {
+            // It exists, and is something else.
+            ErrorKind::AlreadyExists => {
+                let what = "is not a folder: must be one, or a new name";
+                OutputError::new(path, Error::new(reason.kind(), what))
+            }
+            _ => OutputError::new(path, reason),
+        })?;
         Ok(folder)
     }
 
@@ -67,6 +75,8 @@ mod tests {
         fs::write(there.path().join("file"), "").unwrap();
         let error = MadeFolder::make(&there.path().join("file/b")).unwrap_err();
         assert!(error.to_string().starts_with("cannot write "), "{error}");
+        let error = MadeFolder::make(&there.path().join("file")).unwrap_err().to_string();
+        assert!(error.ends_with("file: is not a folder: must be one, or a new name"), "{error}");
         let long = there.path().join("a").join("n".repeat(300));
         assert!(MadeFolder::make(&long).is_err());
         assert!(!there.path().join("a").exists());

@@ -71,7 +71,7 @@ fn read(
         _ => {
             let header = found(header);
             return Err(lines.error(format!(
-                "header {header}: must be {PLAIN_HEADER} and {APPLICATION_HEADER}"
+                "header {header}: must be {PLAIN_HEADER} or {APPLICATION_HEADER}"
             )));
         }
     };
@@ -217,7 +217,7 @@ mod tests {
             ("size_bytes,cumulative_probability\n", "s.csv: no point: must be at least one"),
             (
                 "size,p\n",
-                "s.csv:1: header size,p: must be size_bytes,cumulative_probability and \
+                "s.csv:1: header size,p: must be size_bytes,cumulative_probability or \
                  application,size_bytes,cumulative_probability",
             ),
             (

@@ -147,7 +147,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
 
 fn serve(arguments: &Serve) -> Result<(), Failure> {
     let settings = settings(arguments).map_err(|error| match error {
-        SettingsError::Memory => Failure::input(format!("--memory is missing: {error}")),
+        SettingsError::Memory => Failure::input(format!("--{error}")),
         error => Failure::input(error),
     })?;
     log_to_stderr(&settings);

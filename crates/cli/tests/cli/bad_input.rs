@@ -146,6 +146,14 @@ fn arguments() {
              number",
         ),
         (
+            &["compare", "good.toml", "--fabrics", "edm", "--threads", "0"],
+            "invalid value '0' for '--threads <N>': must be 1 to 1024",
+        ),
+        (
+            &["keygen", "--tenant", "65536"],
+            "invalid value '65536' for '--tenant <NUMBER>': must be 0 to 65535",
+        ),
+        (
             &["bench", "micro", "--pool", "local:", "--bytes", "64,x"],
             "invalid value 'x' for '--bytes <BYTES,BYTES>': must be a whole number of bytes, \
              or a size such as 64KiB",
@@ -207,7 +215,7 @@ fn outputs_that_cannot_be_written() {
     refused(
         folder,
         &["report", "--quick", "--out", "file"],
-        "cannot write file: File exists (os error 17)",
+        "cannot write file: is not a folder: must be one, or a new name",
     );
     refused(
         folder,

@@ -157,7 +157,11 @@ fn refused(folder: &Path, arguments: &[&str], line: &str) {
 fn a_page_that_cannot_be_written_is_one_line() {
     let folder = folder();
     fs::write(folder.path().join("file"), "").unwrap();
-    refused(folder.path(), &["--out", "file"], "cannot write file: File exists (os error 17)");
+    refused(
+        folder.path(),
+        &["--out", "file"],
+        "cannot write file: is not a folder: must be one, or a new name",
+    );
     refused(
         folder.path(),
         &["--out", "file/below"],

@@ -252,7 +252,7 @@ fn what_cannot_be_served_is_refused_in_a_line() {
         (&["--memory", "1000", "--insecure", "--listen", "127.0.0.1:0"], "whole pages of 64 KiB"),
         (&["--memory", "900TiB", "--insecure"], "are available"),
         (&["--memory", "much", "--insecure"], "--memory"),
-        (&["--insecure"], "--memory is missing"),
+        (&["--insecure"], "error: --memory is missing: must be whole pages, as 64GiB"),
         (&["--config", "none.toml"], "none.toml"),
         (&["status", "--metrics-address", "127.0.0.1:1"], "--metrics-address"),
         (&["--memory", "1MiB", "--insecure", "--listen", &taken], &taken),
