@@ -67,7 +67,7 @@ pub static LIMITS: [Limit; 17] = [
         [0, ethermem_kv::VALUE_BYTES_MAX as u64],
         "B",
         "a value of the store",
-        "ValueTooLong; -ERR",
+        "ValueTooLong; -ERR, connection closed",
     ),
     limit(
         "resp.request_bytes",
