@@ -2,8 +2,11 @@
 
 use ethermem_units::Ps;
 
-/// A timeout doubles at most so often.
+/// A timeout that follows a measured round trip doubles at most so often.
 const DOUBLINGS_MAX: u32 = 6;
+/// A timeout without a sample doubles more often. The least timeout may be far below the round
+/// trip, and no sample comes before the timeout is above it.
+const DOUBLINGS_UNMEASURED_MAX: u32 = 12;
 
 /// Moving averages of round trips between two nodes, and the back-off of their timeout.
 ///
@@ -56,8 +59,12 @@ impl RoundTrips {
     /// A timeout that was doubled so often was too short. Segments that time out together double it
     /// once.
     pub fn back_off(&mut self, doublings: u32) {
+        let most = match self.smoothed {
+            Some(_) => DOUBLINGS_MAX,
+            None => DOUBLINGS_UNMEASURED_MAX,
+        };
         if self.doublings <= doublings {
-            self.doublings = (self.doublings + 1).min(DOUBLINGS_MAX);
+            self.doublings = (self.doublings + 1).min(most);
         }
     }
 }
@@ -86,8 +93,10 @@ mod tests {
         (0..5).for_each(|_| trips.back_off(used));
         assert_eq!((trips.doublings(), trips.timeout(trips.doublings())), (1, Ps(2_000)));
         (0..99).for_each(|_| trips.back_off(trips.doublings()));
-        assert_eq!(trips.timeout(trips.doublings()), Ps(64_000));
+        assert_eq!(trips.timeout(trips.doublings()), Ps(4_096_000));
         trips.took(Ps(80));
         assert_eq!(trips.timeout(trips.doublings()), Ps(1_000));
+        (0..99).for_each(|_| trips.back_off(trips.doublings()));
+        assert_eq!(trips.timeout(trips.doublings()), Ps(64_000));
     }
 }

@@ -167,8 +167,11 @@ impl Dfabric {
 
     /// What is known of the round trips between the two nodes of a stream.
     fn trips(&mut self, stream: &Stream) -> &mut RoundTrips {
-        let least = self.rules.timeout;
         let pair = (stream.from, stream.to);
+        let is_within = self.member(stream.from).0 == self.member(stream.to).0;
+        let one_way = if is_within { self.times.ack_within } else { self.times.ack };
+        // No segment and its acknowledgement are faster than two acknowledgements alone.
+        let least = self.rules.timeout.max(one_way * 2);
         self.round_trips.entry(pair).or_insert_with(|| RoundTrips::new(least))
     }
 

@@ -228,6 +228,29 @@ fn what_is_slow_and_not_lost_is_not_sent_again() {
     assert!(took > Ps::from_ns(2_000_000) * (4_000_000 / 4_032 / 64), "{took}");
 }
 
+/// A least timeout below the round trip backs off until a segment that was sent once is
+/// acknowledged. So a window that one load at once drains slowly is sent again ten times at the
+/// start of a stream, and never later. With six doublings at most it was sent again for ever.
+#[test]
+fn a_timeout_below_the_round_trip_backs_off() {
+    for keys in ["", "cache_bytes = 0", "loads_max = 1", "cache_bytes = 0\nloads_max = 1"] {
+        for (timeout_us, bytes) in [("0.001", 1_000_000), ("0.5", 1_000_000), ("0.5", 4_000_000)] {
+            let config = fabric(&format!(
+                "nodes = 4\n[fabric.dfabric]\nintra_rack = \"value\"\ntimeout_us = {timeout_us}\n\
+                 {keys}"
+            ));
+            // To the other rack, and within the rack.
+            for memory in [2, 1] {
+                let (arrival, bytes, kind) = (Ps::ZERO, Bytes(bytes), Kind::Write);
+                let message = Message { index: 0, arrival, kind, compute: 0, memory, bytes };
+                let (_, counts, _) = run(&config, vec![message]);
+                let windows = counts.retransmitted.div_ceil(64);
+                assert!(windows <= 10, "{keys}, {timeout_us} us, to {memory}: {counts:?}");
+            }
+        }
+    }
+}
+
 /// By message: when it ended.
 #[derive(Default)]
 struct Times(BTreeMap<u64, Ps>);
