@@ -12,6 +12,7 @@ mod determinism;
 mod dfabric;
 mod dfabric_figures;
 mod dfabric_memory;
+mod dfabric_prototype;
 mod dfabric_published;
 mod dfabric_reference;
 mod edm_artifact;
