@@ -6,7 +6,8 @@ use core::sync::atomic::{Ordering, fence};
 use crate::buffers::Buffers;
 use crate::conn::{End, Use, View};
 use crate::line::{Armed, Consumer, Next};
-use crate::{left, mailbox, rack, restart, sys, tx};
+use crate::restart::{self, Held};
+use crate::{left, mailbox, rack, sys, tx};
 
 /// How long a thread sleeps on memory before it looks at the socket, in milliseconds.
 const SLEEP_MS: i64 = 10;
@@ -64,6 +65,7 @@ impl Patience {
 /// Receives into the buffers; the result is the kernel's.
 pub fn receive(used: &Use, end: &End, buffers: &mut Buffers, total: usize, flags: u32) -> isize {
     let mut sleeps = 0;
+    let mut signals = None;
     let mut patience = Patience { rounds: 0, done: 0, since_ns: 0 };
     loop {
         if patience.is_over(used.fd, buffers.done, flags) {
@@ -88,7 +90,11 @@ pub fn receive(used: &Use, end: &End, buffers: &mut Buffers, total: usize, flags
                     }
                     return finish(buffers, sys::EAGAIN);
                 }
-                if let Err(error) = wait(used, end, in_ring, &mut sleeps) {
+                // A signal between a look at memory and the sleep must still end the sleep.
+                if signals.is_none() {
+                    signals = restart::hold();
+                }
+                if let Err(error) = wait(used, end, in_ring, &mut sleeps, &mut signals) {
                     would_block(used, end);
                     return finish(buffers, error);
                 }
@@ -408,10 +414,17 @@ pub fn is_unchanged(view: &View, consumer: &Consumer) -> bool {
         && produced.turn.load(Ordering::Acquire) == consumer.turn
 }
 
-/// Waits for bytes: first it polls memory, then it sleeps on memory, then in the kernel.
-fn wait(used: &Use, end: &End, in_ring: bool, sleeps: &mut u32) -> Result<(), isize> {
+/// Waits for bytes: first it polls memory, then it sleeps on memory, then in the kernel. A futex
+/// cannot let signals in as it begins to sleep, so a call whose signals are held back skips it.
+fn wait(
+    used: &Use,
+    end: &End,
+    in_ring: bool,
+    sleeps: &mut u32,
+    signals: &mut Option<Held>,
+) -> Result<(), isize> {
     let view = used.slot.view(false).filter(|_| in_ring);
-    let Some(view) = view else { return sleep_in_kernel(used.fd, end) };
+    let Some(view) = view else { return sleep_in_kernel(used.fd, end, signals) };
     let consumer = {
         let _held = end.rx.lock();
         // SAFETY: the lock of this direction is held. Later only the copy is read: another thread
@@ -426,9 +439,8 @@ fn wait(used: &Use, end: &End, in_ring: bool, sleeps: &mut u32) -> Result<(), is
     if spin(used, &view, &consumer) {
         return Ok(());
     }
-    let mut limit = sys::Time::default();
-    sys::option(used.fd, sys::SOL_SOCKET, sys::SO_RCVTIMEO, &mut limit);
-    if *sleeps < SLEEPS && limit == sys::Time::default() {
+    let limit_ms = limit_ms(used.fd, sys::SO_RCVTIMEO);
+    if *sleeps < SLEEPS && limit_ms.is_none() && signals.is_none() {
         *sleeps += 1;
         return sleep_on_memory(&view, &consumer);
     }
@@ -437,7 +449,7 @@ fn wait(used: &Use, end: &End, in_ring: bool, sleeps: &mut u32) -> Result<(), is
         let _held = end.rx.lock();
         arm(used, end)
     };
-    let slept = if arrived { Ok(()) } else { sleep_in_kernel(used.fd, end) };
+    let slept = if arrived { Ok(()) } else { sleep_in_kernel(used.fd, end, signals) };
     end.asleep.fetch_sub(1, Ordering::SeqCst);
     slept
 }
@@ -485,12 +497,34 @@ pub fn spin(used: &Use, view: &View, consumer: &Consumer) -> bool {
     }
 }
 
+/// The program's limit of how long a call waits, in milliseconds.
+pub fn limit_ms(fd: i32, name: usize) -> Option<i64> {
+    let mut limit = sys::Time::default();
+    sys::option(fd, sys::SOL_SOCKET, name, &mut limit);
+    // The rest is in microseconds.
+    (limit != sys::Time::default()).then(|| limit.seconds * 1000 + (limit.rest + 999) / 1000)
+}
+
 /// Sleeps until the socket has a byte, or an end, or an error; the call honours timeouts and
 /// signals as the kernel's does.
-fn sleep_in_kernel(fd: i32, end: &End) -> Result<(), isize> {
+fn sleep_in_kernel(fd: i32, end: &End, signals: &mut Option<Held>) -> Result<(), isize> {
     if end.error.load(Ordering::Acquire) != 0 {
         return Ok(());
     }
+    // `ppoll` waits for so many bytes, but a look at the socket for one.
+    let mut least = 1i32;
+    sys::option(fd, sys::SOL_SOCKET, sys::SO_RCVLOWAT, &mut least);
+    if let Some(held) = signals.as_ref().filter(|_| least <= 1) {
+        let limit_ms = limit_ms(fd, sys::SO_RCVTIMEO).unwrap_or(-1);
+        match sys::poll_masked(fd, sys::POLLIN, limit_ms, Some(&held.before)) {
+            Ok(0) => return Err(sys::EAGAIN),
+            Err(sys::EINTR) => return Err(sys::EINTR),
+            // A queue of errors alone is an event of `ppoll` that no receiving call takes.
+            Ok(found) if found & sys::POLLERR == 0 => return Ok(()),
+            _ => {}
+        }
+    }
+    *signals = None;
     match keep(end, sys::recv_bytes(fd, &mut [0], sys::MSG_PEEK)) {
         error if is_none(error) => Err(error),
         _ => Ok(()),

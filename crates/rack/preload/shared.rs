@@ -14,7 +14,7 @@ use crate::conn::{self, End, Slot, Use, View};
 use crate::ledger::Count;
 use crate::line::{Consumer, Next};
 use crate::lock::Lock;
-use crate::{mailbox, rack, rx, sys, tx};
+use crate::{mailbox, rack, restart, rx, sys, tx};
 
 /// Most references that a program has to received bytes of one connection.
 const REFERENCES: usize = 64;
@@ -336,9 +336,8 @@ fn wait(used: &Use, view: &View, consumer: &Consumer, flags: u32) -> Result<bool
     if rx::spin(used, view, consumer) {
         return Ok(true);
     }
-    let mut limit = sys::Time::default();
-    sys::option(used.fd, sys::SOL_SOCKET, sys::SO_RCVTIMEO, &mut limit);
-    if limit != sys::Time::default() {
+    // A call on the socket waits with the program's limit, and is interrupted by its signals.
+    if rx::limit_ms(used.fd, sys::SO_RCVTIMEO).is_some() || restart::interrupts() {
         return Ok(false);
     }
     rx::sleep_on_memory(view, consumer).map(|()| !rx::is_unchanged(view, consumer))

@@ -349,11 +349,9 @@ fn wait_for_kernel(fd: i32, flags: u32, mask: Option<&u64>) -> Result<Wait, isiz
     if is_nonblocking(fd, flags) {
         return Err(sys::EAGAIN);
     }
-    let mut limit = sys::Time::default();
-    sys::option(fd, sys::SOL_SOCKET, sys::SO_SNDTIMEO, &mut limit);
-    let limited = limit != sys::Time::default();
-    let limit_ms = if limited { limit.seconds * 1000 + (limit.rest + 999) / 1000 } else { -1 };
-    match sys::poll_masked(fd, sys::POLLOUT, limit_ms, mask) {
+    let limit_ms = rx::limit_ms(fd, sys::SO_SNDTIMEO);
+    let limited = limit_ms.is_some();
+    match sys::poll_masked(fd, sys::POLLOUT, limit_ms.unwrap_or(-1), mask) {
         Ok(0) => Err(sys::EAGAIN),
         Err(sys::EINTR) if limited || restart::interrupts() => Err(sys::EINTR),
         _ => Ok(if limited { Wait::Limited } else { Wait::Unlimited }),

@@ -194,6 +194,11 @@ fn timeouts_and_signals_end_a_wait() {
 }
 
 #[test]
+fn a_signal_between_two_sleeps_ends_a_wait() {
+    assert!(case("alarms").memory_bytes > 0);
+}
+
+#[test]
 fn ten_thousand_connections_leave_nothing() {
     let report = run("many", 4 << 10, &["cases.py", "many"]);
     assert_eq!(report.ends_in_memory, 20_002, "{report:?}");
