@@ -7,10 +7,9 @@ The programs are those of workloads/apps, each of whose answers is checked. A ru
 gives the peak of private memory. Then, in an order that turns, each round runs the program without
 a limit, in a memory cgroup with swap in zram (reading one page at a fault, and eight, which is the
 kernel's default), and by `ethermem run --local`, wherever the scheduler puts program and pager and
-on one processor, at the same share of that peak. What the
-cgroup's limit counts beside private memory and pages of files (page tables above all) is measured,
-too, and given on top. Root; the cgroup and the
-zram device are made and removed.
+on one processor, at the same share of that peak. What the cgroup's limit counts beside private
+memory and pages of files (page tables above all) is measured, too, and given on top. Root; the
+cgroup and the zram device are made and removed.
 """
 
 import argparse

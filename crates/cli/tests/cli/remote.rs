@@ -425,7 +425,7 @@ fn what_cannot_be_is_refused_in_one_line() {
             &["profile", "--out", "none/t.parquet", "--local", "9MiB", "--", "true"],
             "none/t.parquet",
         ),
-        (&["rack", "nics", "--config", "none.toml"], "none.toml: No such file"),
+        (&["rack", "nics", "--config", "none.toml"], "none.toml: cannot be read: No such file"),
         // The program must not run at all, not even for its peak.
         (&["profile", "--out", "none/t.parquet", "--", "touch", "ran"], "none/t.parquet"),
     ] {

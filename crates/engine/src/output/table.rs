@@ -198,7 +198,7 @@ pub fn runs_table(runs: &[RunResult], style: TableStyle) -> String {
             text.push_str(&format!("{name}: {lost} of {started} messages lost\n"));
         }
         if let Some(program) = &run.program {
-            text.push_str(&format!("{}: {}\n", run.label, program_line(run, program)));
+            text.push_str(&format!("{name}: {}\n", program_line(run, program)));
         }
         if let Some(frames) = &run.frames {
             text.push_str(&format!("{name}: {}\n", frames_line(frames)));
