@@ -17,6 +17,7 @@ import json
 import os
 import shlex
 import shutil
+import signal
 import statistics
 import subprocess
 import sys
@@ -38,12 +39,14 @@ ZRAM_BYTES = 4 << 30
 LIMIT_LEAST = 4 * MIB
 
 
-def run(name: str, under: list[str], timeout_s: float) -> float | None:
-    """Run a program; return its seconds, or none if it did not end in time."""
+def run(name: str, under: list[str], timeout_s: float) -> float | str:
+    """Run a program; return its seconds, or why there are none."""
     words = [RUN, name, "--under", shlex.join(under), "--timeout-s", str(timeout_s)]
     ended = subprocess.run(words, capture_output=True, text=True, check=False)
     if "did not end in time" in ended.stderr:
-        return None
+        return f"over {timeout_s:.0f}"
+    if "was killed by" in ended.stderr:
+        return "killed"
     if ended.returncode != 0:
         sys.exit(f"{name} under {under[0] if under else 'nothing'}: {ended.stderr.strip()}")
     said = dict(word.split("=") for word in ended.stdout.split())
@@ -60,7 +63,7 @@ def peak(name: str, timeout_s: float) -> kernel.Peak:
         return found[0]
 
 
-def on_kernel(name: str, local: int, beside: int, cluster: int, timeout_s: float) -> float | None:
+def on_kernel(name: str, local: int, beside: int, cluster: int, timeout_s: float) -> float | str:
     """Run a program on the kernel's swap."""
     with kernel.zram(ZRAM_BYTES, cluster), kernel.group() as group:
         with group.kept_alive(max(local + beside, LIMIT_LEAST)) as helps:
@@ -73,7 +76,7 @@ def places(options: argparse.Namespace, name: str, local: int, beside: int) -> d
     """Return how a program is run in each place."""
     limit_s = options.timeout_s
     processor = str(max(os.sched_getaffinity(0)))
-    pager = [options.command, "run", "--local", f"{local >> 20}MiB", "--"]
+    pager = [options.command, "run", "--local", f"{local // MIB}MiB", "--"]
     return {
         "no limit": lambda: run(name, [], limit_s),
         **{
@@ -102,32 +105,35 @@ def measure(options: argparse.Namespace, name: str, share: int, most: kernel.Pea
 
 
 def middle(values: list) -> float:
-    """Return the median; a run that did not end in time counts as endless."""
-    return statistics.median(float("inf") if value is None else value for value in values)
+    """Return the median; a run that did not end, or not in time, counts as endless."""
+    return statistics.median(float("inf") if isinstance(value, str) else value for value in values)
 
 
-def cell(values: list, limit_s: float) -> str:
-    """Return the median, the least and the most."""
-    known = [value for value in values if value is not None]
-    if len(known) < len(values):
-        return f"over {limit_s:.0f}"
-    return f"{middle(known):.2f} ({min(known):.2f} to {max(known):.2f})"
+def cell(values: list) -> str:
+    """Return the median, the least and the most; or what kept a run from its end."""
+    if failed := [value for value in values if isinstance(value, str)]:
+        return failed[0]
+    return f"{middle(values):.2f} ({min(values):.2f} to {max(values):.2f})"
 
 
-def table(results: list, limit_s: float) -> str:
+def over(ours: float, peer: float) -> str:
+    """Return a ratio, where both ended."""
+    return "-" if float("inf") in (ours, peer) else f"{ours / peer:.2f}"
+
+
+def table(results: list) -> str:
     """Return the results as a Markdown table."""
     names = ["no limit", *CLUSTERS, PAGER, TOGETHER]
     heads = ["program", "peak, MiB", "local", *(f"{name}, s" for name in names)]
-    heads += ["over the better zram", "over no limit"]
+    heads += ["over the better zram", "one processor over it", "over no limit"]
     lines = [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
     for result in results:
         seconds = result["seconds"]
         cells = [result["program"], f"{result['private'] / MIB:.0f}", f"{result['share']} %"]
-        cells += [cell(seconds[name], limit_s) for name in names]
-        ours, best = middle(seconds[PAGER]), min(middle(seconds[name]) for name in CLUSTERS)
-        for peer in (best, middle(seconds["no limit"])):
-            endless = peer == float("inf") or ours == float("inf")
-            cells.append("-" if endless else f"{ours / peer:.2f}")
+        cells += [cell(seconds[name]) for name in names]
+        ours, together = middle(seconds[PAGER]), middle(seconds[TOGETHER])
+        zram, plain = min(middle(seconds[name]) for name in CLUSTERS), middle(seconds["no limit"])
+        cells += [over(ours, zram), over(together, zram), over(ours, plain)]
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
 
@@ -152,6 +158,8 @@ def main() -> int:
     options.command = str(Path(found).absolute())
     listed = subprocess.run([RUN, "--list"], capture_output=True, text=True, check=True).stdout
     absent = {line.split()[0]: line for line in listed.splitlines() if "not installed" in line}
+    # What was made is removed, also when the bench is ended from outside.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     results = []
     for name in options.programs:
         if name in absent:
@@ -161,7 +169,7 @@ def main() -> int:
             results.append(measure(options, name, share, most))
             if options.json:
                 options.json.write_text(json.dumps(results, indent=2))
-    print(table(results, options.timeout_s))
+    print(table(results))
     for name in options.programs:
         if name in absent:
             print(f"NOT MEASURED: {absent[name]}", file=sys.stderr)

@@ -4,10 +4,11 @@ Both are made here and taken away again. Cgroups of either version are used.
 """
 
 import os
+import signal
 import subprocess
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +21,7 @@ HELP_BYTES = 1 << 20
 # A group whose last process has just ended may be busy for a moment.
 REMOVE_S = 5.0
 # Above every swap that the machine has, so that this one is used.
-PRIORITY = "10"
+PRIORITY = "32000"
 
 
 @dataclass(frozen=True)
@@ -73,10 +74,10 @@ class Group:
         enter = f'echo $$ > {self.path}/cgroup.procs && exec "$@"'
         return ["sh", "-c", enter, "sh"]
 
-    def limit(self, bytes_max: int | None) -> None:
+    def limit(self, bytes_max: int) -> None:
         """Limit what the processes hold in memory; swap is not limited."""
-        name, none = ("memory.max", "max") if self.newer else ("memory.limit_in_bytes", "-1")
-        (self.path / name).write_text(none if bytes_max is None else str(bytes_max))
+        name = "memory.max" if self.newer else "memory.limit_in_bytes"
+        (self.path / name).write_text(str(bytes_max))
 
     @contextmanager
     def kept_alive(self, bytes_max: int) -> Iterator[list[int]]:
@@ -87,28 +88,22 @@ class Group:
         moment. The second version has no such wait: there a program is killed.
         """
         self.limit(bytes_max)
-        helps, ended = [0], threading.Event()
+        helps = [0]
         if self.newer:
             yield helps
             return
         oom = self.path / "memory.oom_control"
         oom.write_text("1")
 
-        def watch() -> None:
-            while not ended.wait(HELP_S):
-                if "under_oom 1" in oom.read_text():
-                    helps[0] += 1
-                    self.limit(bytes_max + HELP_BYTES)
-                    with suppress(OSError):
-                        self.limit(bytes_max)
+        def help_it() -> None:
+            if "under_oom 1" in oom.read_text():
+                helps[0] += 1
+                self.limit(bytes_max + HELP_BYTES)
+                with suppress(OSError):
+                    self.limit(bytes_max)
 
-        watcher = threading.Thread(target=watch)
-        watcher.start()
-        try:
+        with _each(HELP_S, help_it):
             yield helps
-        finally:
-            ended.set()
-            watcher.join()
 
     def held(self) -> Peak:
         """Return what the group holds now."""
@@ -121,28 +116,22 @@ class Group:
     @contextmanager
     def peak(self) -> Iterator[list[Peak]]:
         """Sample the group while the block runs; the list has the peak after it."""
-        found: list[Peak] = []
-        ended = threading.Event()
+        found = [Peak(0, 0)]
 
         def sample() -> None:
-            most = Peak(0, 0)
-            while not ended.wait(SAMPLE_S):
-                now = self.held()
-                most = Peak(max(most.private, now.private), max(most.beside, now.beside))
-            found.append(most)
+            most, now = found[0], self.held()
+            found[0] = Peak(max(most.private, now.private), max(most.beside, now.beside))
 
-        sampler = threading.Thread(target=sample)
-        sampler.start()
-        try:
+        with _each(SAMPLE_S, sample):
             yield found
-        finally:
-            ended.set()
-            sampler.join()
 
     def remove(self) -> None:
-        """Remove the group, whose processes have ended."""
+        """Remove the group; what still runs in it is killed."""
         until = time.monotonic() + REMOVE_S
         while True:
+            for process in (self.path / "cgroup.procs").read_text().split():
+                with suppress(ProcessLookupError):
+                    os.kill(int(process), signal.SIGKILL)
             try:
                 self.path.rmdir()
             except OSError:
@@ -151,6 +140,24 @@ class Group:
                 time.sleep(0.05)
             else:
                 return
+
+
+@contextmanager
+def _each(pause_s: float, act: Callable[[], None]) -> Iterator[None]:
+    """Act again and again, with a pause before each time, while the block runs."""
+    ended = threading.Event()
+
+    def repeat() -> None:
+        while not ended.wait(pause_s):
+            act()
+
+    thread = threading.Thread(target=repeat)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
 
 
 @contextmanager
