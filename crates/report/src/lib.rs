@@ -68,6 +68,25 @@ pub struct ReportedRun {
     pub result: RunResult,
 }
 
+impl ReportedRun {
+    fn place(&self) -> (&str, &str) {
+        (&self.workload, &self.fabric)
+    }
+}
+
+/// Workload and fabric of a run, and its load if another of `all` has both.
+#[must_use]
+pub fn run_name<'r>(
+    run: (&str, &str),
+    load: Option<f64>,
+    all: impl Iterator<Item = (&'r str, &'r str)>,
+) -> String {
+    let (workload, fabric) = run;
+    let load = load.filter(|_| all.filter(|other| *other == run).count() > 1);
+    let load = load.map_or(String::new(), |load| format!(" at load {load}"));
+    format!("{workload} on {fabric}{load}")
+}
+
 /// Origin of a report's numbers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Origin {

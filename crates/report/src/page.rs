@@ -6,7 +6,7 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 use super::number::{fixed, optional};
 use super::plot::{Colours, draw};
 use super::table::{folded, of_figure, scrolling};
-use super::{DataTable, Figure, Origin, ReportInput, ReportedRun, TableSection};
+use super::{DataTable, Figure, Origin, ReportInput, ReportedRun, TableSection, run_name};
 
 const STYLE: &str = include_str!("style.css");
 
@@ -95,6 +95,9 @@ fn table_section(section: &TableSection, show: &dyn Fn(&DataTable) -> Markup) ->
 }
 
 fn runs(runs: &[ReportedRun]) -> Markup {
+    let name = |run: &ReportedRun| {
+        run_name(run.place(), run.result.load_requested, runs.iter().map(ReportedRun::place))
+    };
     let notices: Vec<(&ReportedRun, &String)> = runs
         .iter()
         .flat_map(|run| run.result.notices.iter().map(move |text| (run, text)))
@@ -107,21 +110,13 @@ fn runs(runs: &[ReportedRun]) -> Markup {
                 @if !notices.is_empty() {
                     ul class="notes" {
                         @for (run, notice) in &notices {
-                            li { b { (name(run, runs)) } ": " (notice) }
+                            li { b { (name(run)) } ": " (notice) }
                         }
                     }
                 }
             }
         }
     }
-}
-
-/// Workload and fabric, and the load if another run has both.
-fn name(run: &ReportedRun, runs: &[ReportedRun]) -> String {
-    let alike = |it: &&ReportedRun| (&it.workload, &it.fabric) == (&run.workload, &run.fabric);
-    let load = run.result.load_requested.filter(|_| runs.iter().filter(alike).count() > 1);
-    let load = load.map_or(String::new(), |load| format!(" at load {load}"));
-    format!("{} on {}{load}", run.workload, run.fabric)
 }
 
 fn runs_table(runs: &[ReportedRun]) -> DataTable {

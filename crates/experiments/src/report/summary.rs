@@ -2,7 +2,7 @@
 
 use ethermem_sim::metrics::RunResult;
 use ethermem_sim::output::{TableStyle, TextTable};
-use ethermem_sim::report::ReportedRun;
+use ethermem_sim::report::{ReportedRun, run_name};
 
 use super::figures;
 use super::plan::{APPLICATIONS, Plan, Results, RunId, application_contenders, contenders};
@@ -25,12 +25,8 @@ impl Row {
         ReportedRun { workload, fabric, result: results.of(self.run).clone() }
     }
 
-    /// Workload and fabric, and the load if another row has both.
-    fn name(&self, rows: &[Row], run: &RunResult) -> String {
-        let alike = |row: &&Row| (&row.workload, &row.fabric) == (&self.workload, &self.fabric);
-        let load = run.load_requested.filter(|_| rows.iter().filter(alike).count() > 1);
-        let load = load.map_or(String::new(), |load| format!(" at load {load}"));
-        format!("{} on {}{load}", self.workload, self.fabric)
+    fn place(&self) -> (&str, &str) {
+        (&self.workload, &self.fabric)
     }
 }
 
@@ -76,7 +72,7 @@ pub(crate) fn table(rows: &[Row], results: &Results, style: TableStyle) -> Strin
         let workload = Some((&row.workload, run.load_requested));
         cells.push(cells_of(row, run, workload == last));
         last = workload;
-        let name = row.name(rows, run);
+        let name = run_name(row.place(), run.load_requested, rows.iter().map(Row::place));
         if run.messages_lost > 0 {
             said += &format!("{name}: {} lost\n", run.messages_lost);
         }
