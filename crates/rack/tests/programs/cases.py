@@ -260,62 +260,51 @@ def waits() -> None:
         assert 0.19 < time.monotonic() - begun < 2
     client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, bytes(16))
 
-    class Stop(Exception):
-        pass
-
-    is_armed = False
-
-    def stop(*_: object) -> None:
-        nonlocal is_armed
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        if is_armed:
-            is_armed = False
-            raise Stop
-
-    signal.signal(signal.SIGALRM, stop)
     for delay in (0.005, 0.2):
-        try:
-            is_armed = True
-            # On a busy machine the first alarm may come before the call sleeps. It then ends no
-            # wait, as with a socket of the kernel; a later alarm does.
-            signal.setitimer(signal.ITIMER_REAL, delay, 0.05)
-            client.recv(1)
-            raise AssertionError("nothing was sent")
-        except Stop:
-            pass
+        interrupted_s(client, delay, 0.05)
     threading.Timer(0.1, accepted.sendall, (b"abc",)).start()
     assert client.recv(3, socket.MSG_WAITALL) == b"abc"
     threading.Timer(0.1, client.shutdown, (socket.SHUT_RDWR,)).start()
     assert client.recv(1) == b""
 
 
-def alarms() -> None:
-    """A signal ends a wait also between the library's looks at memory, the sleeps of 10 ms."""
-    client, _accepted = connected(listener())
-    is_armed = False
+def interrupted_s(client: socket.socket, delay: float, again: float) -> float:
+    """Wait for bytes until an alarm ends the wait; return how long it took.
+
+    The first alarm may come before the call sleeps. It then ends no wait, as with a socket of the
+    kernel; a later one does.
+    """
 
     class Stop(Exception):
         pass
 
+    is_over = False
+
     def stop(*_: object) -> None:
-        if is_armed:
+        nonlocal is_over
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        # On a busy machine one more alarm may be under way.
+        if not is_over:
+            is_over = True
             raise Stop
 
     signal.signal(signal.SIGALRM, stop)
+    begun = time.monotonic()
+    try:
+        signal.setitimer(signal.ITIMER_REAL, delay, again)
+        client.recv(1)
+        raise AssertionError("nothing was sent")
+    except Stop:
+        return time.monotonic() - begun
+
+
+def alarms() -> None:
+    """A signal ends a wait also between the library's looks at memory, the sleeps of 10 ms."""
+    client, _accepted = connected(listener())
     late = 0
     for number in range(100):
         delay = 0.01 + number * 4e-6
-        begun = time.monotonic()
-        try:
-            is_armed = True
-            # The second alarm ends a wait that the first one did not.
-            signal.setitimer(signal.ITIMER_REAL, delay, 0.08)
-            client.recv(1)
-            raise AssertionError("nothing was sent")
-        except Stop:
-            is_armed = False
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        late += time.monotonic() - begun > delay + 0.06
+        late += interrupted_s(client, delay, 0.08) > delay + 0.06
     # A busy machine may be late now and then; a call that looks away loses a third of them.
     assert late <= 5, late
 
