@@ -115,7 +115,6 @@ fn figure_2() {
 fn nics_beyond_the_port_of_a_node_add_nothing() {
     for extra in [0, 1, 3, 7] {
         let gbps = stream_gbps(&format!("extra_nics = {extra}"));
-        println!("{extra} {gbps}");
         assert!((7.3..7.4).contains(&gbps), "{extra} more NICs: {gbps} Gb/s");
     }
 }
