@@ -175,20 +175,19 @@ impl Pager<'_> {
     fn arrived(&mut self, id: usize, page: u64, is_needed: bool) {
         let Some(process) = self.processes.get_mut(&id) else { return };
         let entry = process.table.entry(page);
-        entry.level = match entry.state {
-            State::Standby | State::Stored if is_needed => {
-                process.queue.level_after(entry.left, entry.level)
-            }
-            State::Standby | State::Stored => entry.level,
-            State::Unknown | State::Removed | State::Resident => 0,
-        };
+        if is_needed && entry.is_kept() {
+            entry.level = process.queue.level_after(entry.left, entry.level);
+        }
         match entry.state {
             State::Standby => {
                 self.standby.release(entry.standby);
                 self.counts.rescued_pages += 1;
             }
             State::Stored => {}
-            State::Unknown | State::Removed | State::Resident => self.counts.zero_pages += 1,
+            State::Unknown | State::Removed | State::Resident => {
+                self.counts.zero_pages += 1;
+                entry.level = 0;
+            }
         }
         entry.state = State::Resident;
         if !entry.queued {
