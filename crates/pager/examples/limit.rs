@@ -1,15 +1,17 @@
 //! Runs a program with a limit on its local memory, and prints what that cost: `limit MEBIBYTES|all
-//! [--pool URL] [--late] PROGRAM ARGUMENTS...`. With `--late`, pages and prefetched pages have
-//! separate random delays, some of them long.
+//! [--pool URL] [--late] [--together] PROGRAM ARGUMENTS...`. With `--late`, pages and prefetched pages
+//! have separate random delays, some of them long; with `--together`, few threads that make most
+//! faults are kept on one processor with the pager.
 
 use std::ffi::OsString;
 use std::process::ExitCode;
 use std::time::Duration;
 
 use ethermem::Pool;
-use ethermem_pager::{Delay, Local, Nothing, Options, end_as, run};
+use ethermem_pager::{Delay, Local, Nothing, Options, Placement, end_as, run};
 
-const USAGE: &str = "usage: limit MEBIBYTES|all [--pool URL] [--late] PROGRAM ARGUMENTS...";
+const USAGE: &str =
+    "usage: limit MEBIBYTES|all [--pool URL] [--late] [--together] PROGRAM ARGUMENTS...";
 
 fn late() -> Delay {
     let us = |times: [u64; 4]| times.map(Duration::from_micros).to_vec();
@@ -48,6 +50,10 @@ fn main() -> ExitCode {
     if words.first().is_some_and(|word| word == "--late") {
         words.remove(0);
         options.delay = late();
+    }
+    if words.first().is_some_and(|word| word == "--together") {
+        words.remove(0);
+        options.placement = Placement::Together;
     }
     match run(&words, &options, &mut Nothing) {
         Ok(outcome) => {

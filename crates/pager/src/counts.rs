@@ -30,6 +30,10 @@ pub struct Counts {
     pub kept_pages: u64,
     /// Pages that were put above the limit, and forks above it, because no page could be moved.
     pub overruns: u64,
+    /// Time for which the pager and the threads that make the faults were kept on one processor, in
+    /// nanoseconds.
+    #[serde(default)]
+    pub together_ns: u64,
     /// Programs and forks that were served.
     pub processes: u64,
     /// Announced executions of programs into which no loader preloads the agent.

@@ -6,6 +6,7 @@
 
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 
+mod affinity;
 mod agent;
 mod changes;
 #[doc(hidden)]
@@ -28,6 +29,7 @@ mod memory_map;
 mod order;
 mod pager;
 mod peer;
+mod place;
 mod pool_store;
 mod process;
 mod profile;
@@ -55,6 +57,7 @@ pub use error::Error;
 pub use launch::end_as;
 pub use lines::{LineOptions, LineProfile, LineProfileError, profile_lines};
 pub use pager::Local;
+pub use place::Placement;
 pub use profile::{Interval, Profile, ProfileError, measure_peak, profile, shown};
 pub use record::{Nothing, Recorder};
 pub use run::{BY_ITSELF_MAX, Options, Outcome, hold_signals, run};

@@ -22,6 +22,7 @@ use crate::fault::{Event, Faults};
 use crate::limit::Room;
 use crate::memory_map;
 use crate::peer::Peer;
+use crate::place::{Place, Placement};
 use crate::process::Process;
 use crate::protocol::{BATCH_PAGES, FORKED, INJECTED, PAGE_BYTES, STARTED};
 use crate::record::Recorder;
@@ -72,6 +73,7 @@ pub(crate) struct Setup<'r> {
     pub(crate) local: Local,
     /// True if pages are prefetched.
     pub(crate) prefetch: bool,
+    pub(crate) placement: Placement,
     pub(crate) store: Store,
     pub(crate) link: Link,
     pub(crate) recorder: &'r mut dyn Recorder,
@@ -101,6 +103,7 @@ pub(crate) struct Pager<'r> {
     /// collide.
     pub(crate) seed: u64,
     pub(crate) room: Room,
+    pub(crate) place: Place,
 }
 
 impl<'r> Pager<'r> {
@@ -110,6 +113,7 @@ impl<'r> Pager<'r> {
             waiting: Vec::new(),
             next_process: 0,
             standby: Standby::new(1),
+            place: Place::new(setup.placement),
             setup,
             counts: Counts::default(),
             by_itself: Vec::new(),
@@ -130,6 +134,7 @@ impl<'r> Pager<'r> {
     pub(crate) fn meet(&mut self, mut agent: Agent, faults: Option<Faults>) -> Option<usize> {
         match (agent.hello.kind, faults) {
             (STARTED | INJECTED, Some(faults)) => {
+                self.place.greet(&agent.peer);
                 agent.serve(None).ok()?;
                 let id = self.add(Process::new(faults));
                 let process = self.processes.get_mut(&id)?;
@@ -187,6 +192,7 @@ impl<'r> Pager<'r> {
                 self.waiting.push(agent);
                 continue;
             }
+            self.place.greet(&agent.peer);
             if let Some(process) = self.processes.get_mut(&id)
                 && agent.serve(Some(process.faults.as_fd())).is_ok()
             {
@@ -238,6 +244,7 @@ impl<'r> Pager<'r> {
 
     fn fault(&mut self, id: usize, page: u64, thread: u32, write: bool) -> Result<(), String> {
         self.counts.faults += 1;
+        self.place.faulted(id, thread);
         let Some(process) = self.processes.get_mut(&id) else { return Ok(()) };
         if process.number.is_none() && page != process.probe && process.namings < NAMINGS_MAX {
             process.namings += 1;

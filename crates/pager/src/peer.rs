@@ -77,6 +77,17 @@ impl Peer {
         Peer::of(pidfd_open(number)?)
     }
 
+    /// The same process, held once more.
+    pub(crate) fn again(&self) -> io::Result<Peer> {
+        let (pidfd, folder) = (self.pidfd.try_clone()?, self.folder.try_clone()?);
+        Ok(Peer { number: self.number, pidfd, folder })
+    }
+
+    /// True if the process has a thread of this number.
+    pub(crate) fn has_thread(&self, thread: Pid) -> bool {
+        Path::new(&self.path(&format!("task/{thread}"))).exists()
+    }
+
     /// The process's number in this process's namespace.
     pub(crate) fn number(&self) -> Pid {
         self.number

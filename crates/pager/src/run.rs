@@ -26,6 +26,7 @@ use crate::fault::Faults;
 use crate::follow::Executions;
 use crate::launch::{FORWARDED, Launched, start};
 use crate::pager::{Local, Pager, Setup};
+use crate::place::Placement;
 use crate::pool_store::InPool;
 use crate::process::Process;
 use crate::protocol::{OVER, PAGE_BYTES};
@@ -41,16 +42,26 @@ pub struct Options {
     pub prefetch: bool,
     /// Delay that is added to remote accesses.
     pub delay: Delay,
+    /// Where pager and program run. With a delay the scheduler decides: what is emulated must not
+    /// depend on it.
+    pub placement: Placement,
     /// The remote memory; `None` is this process's own memory.
     pub pool: Option<Pool>,
 }
 
 impl Options {
     /// Options with `local` memory and defaults otherwise: remote memory is this process's own,
-    /// pages are prefetched, no delay is added.
+    /// pages are prefetched, no delay is added, and the scheduler decides where pager and program
+    /// run.
     #[must_use]
     pub fn new(local: Local) -> Options {
-        Options { local, prefetch: true, delay: Delay::None, pool: None }
+        Options {
+            local,
+            prefetch: true,
+            delay: Delay::None,
+            placement: Placement::Free,
+            pool: None,
+        }
     }
 }
 
@@ -153,6 +164,10 @@ fn run_blocked(
     let setup = Setup {
         local: options.local,
         prefetch: options.prefetch,
+        placement: match options.delay {
+            Delay::None => options.placement,
+            _ => Placement::Free,
+        },
         store: Store::new(backing),
         link: Link::new(options.delay.clone()),
         recorder,
@@ -191,7 +206,9 @@ fn run_blocked(
     }
     let elapsed = running.pager.elapsed();
     let status = running.status.ok_or(Error::Lost("its end was not seen".to_owned()))?;
-    let Pager { counts, by_itself, .. } = running.pager;
+    let together = running.pager.place.together().as_nanos();
+    let Pager { mut counts, by_itself, .. } = running.pager;
+    counts.together_ns = u64::try_from(together).unwrap_or(u64::MAX);
     Ok(Outcome { status, elapsed, counts, by_itself })
 }
 
@@ -326,6 +343,7 @@ impl Running<'_> {
     /// only writes could have filled the rest.
     fn tick(&mut self, now: Instant) {
         self.pager.sweep();
+        self.pager.place_anew(now);
         self.door.expire(now);
         self.pager.measure();
         let local = self.pager.local_pages();

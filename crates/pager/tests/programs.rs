@@ -9,7 +9,7 @@ mod support;
 use std::os::unix::process::ExitStatusExt;
 use std::process::Command;
 
-use support::{built, can_page, example, rounds, under};
+use support::{built, can_page, example, rounds, skipped, under};
 
 /// Runs the torture program with `local` MiB of its 16 or so local.
 fn torture(local: &str, more: &[&str], accesses: u64, seed: u64) {
@@ -196,6 +196,45 @@ fn what_moves_again_at_once_and_what_a_fork_wipes_is_as_without_the_pager() {
             let output = under(local, &[moves.to_str().expect("a path of text")]);
             let said = String::from_utf8_lossy(&output.stdout);
             assert!(output.status.success() && said == "clean\n", "{linked:?} {local}: {said}");
+        }
+    }
+}
+
+#[test]
+fn no_byte_changes_while_pager_and_threads_share_a_processor() {
+    if !can_page() {
+        return;
+    }
+    for (local, seed) in [("2", 1), ("8", 2)] {
+        torture(local, &["--together"], rounds() * 10_000, seed);
+    }
+    torture("2", &["--pool", "local:", "--together"], 30_000, 3);
+}
+
+/// Threads and processes that begin while their parent is bound get its processors back.
+#[test]
+fn what_begins_on_one_processor_may_run_on_all() {
+    let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    if !can_page() {
+        return;
+    }
+    if processors < 2 {
+        skipped("there is only one processor");
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let heirs = folder.path().join("heirs");
+    for linked in [&["cc", "-O1", "-pthread"][..], &["cc", "-O1", "-pthread", "-static"]] {
+        if !built(linked, "heirs.c", &heirs) {
+            return;
+        }
+        let path = heirs.to_str().expect("a path of text");
+        for (more, said) in
+            [(&["--together", path][..], "clean bound\n"), (&[path], "clean free\n")]
+        {
+            let output = under("4", more);
+            let told = String::from_utf8_lossy(&output.stderr);
+            assert_eq!(String::from_utf8_lossy(&output.stdout), said, "{linked:?}: {told}");
         }
     }
 }

@@ -2,9 +2,10 @@
 
 use std::process::ExitCode;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use ethermem_experiments::remote::Share;
 use ethermem_experiments::remote::run::Request;
+use ethermem_pager::Placement;
 use ethermem_sim::output::TableStyle;
 
 use super::{Common, end_after};
@@ -26,8 +27,31 @@ pub(crate) struct Arguments {
     /// the time
     #[arg(long, value_name = "SIZE|PERCENT", default_value = "25%")]
     local: Share,
+    /// Where this command, which serves the faults, and the threads that make them run
+    #[arg(long, value_enum, value_name = "WHERE", default_value_t = Where::Measured)]
+    placement: Where,
     #[command(flatten)]
     common: Common,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Where {
+    /// On one processor while that serves more faults in the same time
+    Measured,
+    /// Wherever the kernel puts them
+    Free,
+    /// On one processor while few threads make most faults
+    Together,
+}
+
+impl From<Where> for Placement {
+    fn from(place: Where) -> Placement {
+        match place {
+            Where::Measured => Placement::Measured,
+            Where::Free => Placement::Free,
+            Where::Together => Placement::Together,
+        }
+    }
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
@@ -37,6 +61,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         program: common.ran.request(),
         pool: arguments.pool.clone(),
         local: arguments.local,
+        placement: arguments.placement.into(),
     };
     let (report, status) = request.run()?;
     end_after(common.tell(&report, &report.table(TableStyle::Plain)), status)

@@ -3,7 +3,7 @@
 use std::process::ExitStatus;
 
 use ethermem::Pool;
-use ethermem_pager::{Counts, Nothing, Options, run as run_program};
+use ethermem_pager::{Counts, Nothing, Options, Placement, run as run_program};
 use ethermem_sim::output::{TableStyle, TextTable};
 use serde::Serialize;
 
@@ -19,6 +19,8 @@ pub struct Request {
     pub pool: Option<String>,
     /// Private memory of the program that stays local.
     pub local: Share,
+    /// Where pager and program run.
+    pub placement: Placement,
 }
 
 /// Counters of the run.
@@ -48,7 +50,8 @@ impl Request {
         let choice = pool.as_ref().and_then(Pool::choice).map(str::to_owned);
         let Program { words, prefetch } = &self.program;
         let local = self.local.at_the_time();
-        let options = Options { prefetch: *prefetch, pool, ..Options::new(local) };
+        let placement = self.placement;
+        let options = Options { prefetch: *prefetch, pool, placement, ..Options::new(local) };
         let outcome = run_program(words, &options, &mut Nothing)?;
         let duration_ns = u64::try_from(outcome.elapsed.as_nanos()).unwrap_or(u64::MAX);
         let (pages, by_itself) = (outcome.counts, outcome.by_itself);
@@ -68,6 +71,11 @@ impl Report {
             vec!["pages read along with them".to_owned(), counts.prefetched_pages.to_string()],
             vec!["pages written".to_owned(), counts.written_pages.to_string()],
         ];
+        if counts.together_ns > 0 {
+            let percent = 100.0 * counts.together_ns as f64 / self.duration_ns as f64;
+            let cell = format!("{percent:.0} % of the time");
+            rows.push(vec!["on one processor with the pager".to_owned(), cell]);
+        }
         rows.extend(left_out(&self.by_itself));
         rows.extend(self.choice.iter().map(|choice| vec!["the node".to_owned(), choice.clone()]));
         let header = ["remote memory", "of this run"];

@@ -62,6 +62,7 @@ fn with_pager(test: impl FnOnce(&mut Pager<'_>)) {
     let mut pager = Pager::new(
         Setup {
             local: Local::All,
+            placement: crate::place::Placement::Free,
             prefetch: false,
             store: Store::new(Box::new(InProcess::default())),
             link: Link::new(Delay::None),

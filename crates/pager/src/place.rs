@@ -1,0 +1,497 @@
+//! Where pager and program run: wherever the scheduler puts them, or together on one processor.
+//!
+//! Each fault wakes the pager and then the thread again. On two processors both may have halted
+//! meanwhile; on one the kernel switches from one to the other. Which is better depends on the
+//! machine and on the program, so it is measured. See docs/internals/pager.md, "One processor".
+
+use std::time::{Duration, Instant};
+
+use nix::sched::CpuSet;
+use nix::unistd::Pid;
+use rustc_hash::FxHashSet;
+use smallvec::SmallVec;
+
+use crate::affinity::{self, Heirs};
+use crate::pager::Pager;
+use crate::peer::Peer;
+use crate::process::Process;
+
+/// Where pager and program run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Placement {
+    /// Wherever the scheduler puts them.
+    Free,
+    /// On one processor while that serves more faults in the same time.
+    #[default]
+    Measured,
+    /// On one processor while few threads make most faults.
+    Together,
+}
+
+/// Duration of a measurement.
+const EPOCH: Duration = Duration::from_millis(10);
+/// With fewer faults than these in an epoch there is little to gain.
+const FAULTS_LEAST: u32 = 8;
+/// Threads that may be bound.
+const THREADS_MAX: usize = 4;
+/// Threads of which faults are counted; further ones count as one.
+const COUNTED_MAX: usize = 16;
+/// Share of the faults that the threads must have, in percent: to be bound, and to stay so.
+const PERCENT_TO_BIND: u32 = 90;
+const PERCENT_TO_STAY: u32 = 80;
+/// Epochs and faults that are measured in each place before they are compared.
+const TRIAL_EPOCHS: u32 = 2;
+const TRIAL_FAULTS: u32 = 64;
+/// How many more faults, in percent, must be served bound: in the first trial, and in later ones.
+const GAIN_FIRST: u32 = 125;
+const GAIN_LATER: u32 = 110;
+/// How long the result of a trial holds. It doubles with each equal result.
+const HOLDS: Duration = Duration::from_millis(250);
+const HOLDS_MAX: Duration = Duration::from_secs(4);
+/// A look for heirs takes at most this part of the time.
+const LOOK_SHARE: u32 = 50;
+/// How long heirs are looked for after a release. A thread that began bound may become visible
+/// later: a fork copies its parent's page table before.
+const LOOKED_FOR_AFTER: Duration = Duration::from_secs(1);
+
+/// Faults of an epoch by thread.
+#[derive(Debug, Default)]
+struct Tally {
+    threads: SmallVec<[(usize, u32, u32); COUNTED_MAX]>,
+    all: u32,
+}
+
+impl Tally {
+    fn count(&mut self, process: usize, thread: u32) {
+        self.all += 1;
+        let is_full = self.threads.len() == COUNTED_MAX;
+        let known = self.threads.iter_mut().find(|(id, of, _)| (*id, *of) == (process, thread));
+        match known {
+            Some((.., faults)) => *faults += 1,
+            None if is_full => {}
+            None => self.threads.push((process, thread, 1)),
+        }
+    }
+
+    /// The process and the few threads that made nearly all faults, if there were enough.
+    fn few(&mut self) -> Option<(usize, SmallVec<[u32; THREADS_MAX]>)> {
+        self.threads.sort_unstable_by_key(|(.., faults)| std::cmp::Reverse(*faults));
+        let (process, ..) = *self.threads.first()?;
+        let of_process = self.threads.iter().filter(|(id, ..)| *id == process);
+        let (mut faults, mut few) = (0, SmallVec::new());
+        for (_, thread, of_thread) in of_process.take(THREADS_MAX) {
+            if is_share(faults, self.all, PERCENT_TO_BIND) {
+                break;
+            }
+            few.push(*thread);
+            faults += of_thread;
+        }
+        let is_most = is_share(faults, self.all, PERCENT_TO_BIND);
+        (is_most && self.all >= FAULTS_LEAST).then_some((process, few))
+    }
+
+    /// True if `threads` of `process` made most of the faults, and there were enough.
+    fn is_of(&self, process: usize, threads: &[u32]) -> bool {
+        let of = self.threads.iter().filter(|(id, of, _)| *id == process && threads.contains(of));
+        let faults = of.map(|(.., faults)| faults).sum();
+        is_share(faults, self.all, PERCENT_TO_STAY) && self.all >= FAULTS_LEAST
+    }
+}
+
+fn is_share(part: u32, all: u32, percent: u32) -> bool {
+    u64::from(part) * 100 >= u64::from(all) * u64::from(percent) && part > 0
+}
+
+/// Faults and time of epochs.
+#[derive(Clone, Copy, Debug)]
+struct Served {
+    epochs: u32,
+    faults: u32,
+    took: Duration,
+}
+
+impl Served {
+    const NONE: Served = Served { epochs: 0, faults: 0, took: Duration::ZERO };
+
+    fn is_enough(&self) -> bool {
+        self.epochs >= TRIAL_EPOCHS && self.faults >= TRIAL_FAULTS
+    }
+
+    fn add(&mut self, other: Served) {
+        self.epochs += other.epochs;
+        self.faults += other.faults;
+        self.took += other.took;
+    }
+
+    /// True if at least `percent` as many faults were served in the same time as by `other`.
+    fn is_faster(&self, other: &Served, percent: u32) -> bool {
+        let crossed = |one: &Served, other: &Served| u128::from(one.faults) * other.took.as_nanos();
+        crossed(self, other) * 100 >= crossed(other, self) * u128::from(percent)
+    }
+}
+
+#[derive(Debug)]
+enum State {
+    /// Both places are tried in turn.
+    Trial { free: Served, together: Served },
+    /// One place was found better, for now.
+    Settled { together: bool, until: Instant },
+}
+
+const NEW_TRIAL: State = State::Trial { free: Served::NONE, together: Served::NONE };
+
+/// Chooses a place by what was served in each.
+#[derive(Debug)]
+struct Policy {
+    how: Placement,
+    state: State,
+    is_together: bool,
+    /// Result of the last trial, and how long it holds.
+    result: Option<(bool, Duration)>,
+}
+
+impl Policy {
+    fn new(how: Placement) -> Policy {
+        Policy { how, state: NEW_TRIAL, is_together: false, result: None }
+    }
+
+    /// Takes what an epoch has `served`, `None` if it had few faults or those of many threads.
+    /// Returns whether pager and threads are to be together in the next epoch.
+    fn after(&mut self, now: Instant, served: Option<Served>) -> bool {
+        self.is_together = match (self.how, served) {
+            (Placement::Free, _) | (_, None) => false,
+            (Placement::Together, _) => true,
+            (Placement::Measured, Some(served)) => self.measured(now, served),
+        };
+        self.is_together
+    }
+
+    fn measured(&mut self, now: Instant, served: Served) -> bool {
+        if let State::Settled { together, until } = self.state {
+            if now < until {
+                return together;
+            }
+            self.state = NEW_TRIAL;
+        }
+        let State::Trial { free, together } = &mut self.state else { return false };
+        if self.is_together {
+            together.add(served)
+        } else {
+            free.add(served)
+        }
+        if !free.is_enough() || !together.is_enough() {
+            return together.faults < free.faults;
+        }
+        let gain = if self.result.is_none() { GAIN_FIRST } else { GAIN_LATER };
+        let is_better = together.is_faster(free, gain);
+        let holds = match self.result {
+            Some((last, holds)) if last == is_better => (holds * 2).min(HOLDS_MAX),
+            _ => HOLDS,
+        };
+        self.result = Some((is_better, holds));
+        self.state = State::Settled { together: is_better, until: now + holds };
+        is_better
+    }
+
+    /// Records that the threads could not be bound.
+    fn refuse(&mut self, now: Instant) {
+        self.state = State::Settled { together: false, until: now + HOLDS_MAX };
+        self.is_together = false;
+    }
+}
+
+/// Threads that are bound to one processor with the pager.
+struct Bound {
+    process: usize,
+    peer: Peer,
+    /// The threads as faults name them.
+    said: SmallVec<[u32; THREADS_MAX]>,
+    /// The same threads as numbered here, and the agent's.
+    threads: SmallVec<[Pid; THREADS_MAX + 1]>,
+    narrow: CpuSet,
+    wide: CpuSet,
+    /// The pager's own processors before.
+    own: CpuSet,
+    since: Instant,
+}
+
+impl Bound {
+    /// Binds threads of a process and this thread. Nothing is bound where the program chose
+    /// processors for some of its threads itself.
+    fn new(id: usize, process: &Process, said: &[u32]) -> Option<Bound> {
+        let agent = Pid::from_raw(process.agent_thread.cast_signed());
+        let peer = process.agent.as_ref().filter(|_| agent.as_raw() != 0)?.peer.again().ok()?;
+        let mut threads: SmallVec<[Pid; THREADS_MAX + 1]> =
+            said.iter().filter_map(|said| peer.thread(u64::from(*said))).collect();
+        let first = *threads.first()?;
+        if threads.len() < said.len() {
+            return None;
+        }
+        threads.push(agent);
+        let (wide, own) = (affinity::of(first)?, affinity::own()?);
+        if affinity::threads(&peer.path("task"))
+            .into_iter()
+            .any(|it| affinity::of(it) != Some(wide))
+        {
+            return None;
+        }
+        let both: Vec<_> = affinity::processors(&wide)
+            .filter(|processor| own.is_set(*processor).unwrap_or(false))
+            .collect();
+        let last = affinity::last_processor(&peer, first);
+        let processor = last.filter(|last| both.contains(last)).or(both.first().copied())?;
+        let narrow = affinity::only(processor)?;
+        if both.len() < 2 || !affinity::set_own(&narrow) {
+            return None;
+        }
+        let said = SmallVec::from_slice(said);
+        let since = Instant::now();
+        let bound = Bound { process: id, peer, said, threads, narrow, wide, own, since };
+        if bound.threads.iter().all(|it| affinity::swap(&bound.peer, *it, &wide, &narrow)) {
+            return Some(bound);
+        }
+        bound.release();
+        None
+    }
+
+    /// True if all threads that live have still the processor that they were given.
+    fn is_kept(&self) -> bool {
+        self.threads.iter().all(|it| affinity::of(*it).is_none_or(|set| set == self.narrow))
+    }
+
+    /// Gives all threads back what they had.
+    fn release(&self) {
+        for thread in &self.threads {
+            affinity::swap(&self.peer, *thread, &self.narrow, &self.wide);
+        }
+        affinity::set_own(&self.own);
+    }
+}
+
+/// What the pager knows of places, and its threads that are bound.
+pub(crate) struct Place {
+    policy: Policy,
+    tally: Tally,
+    epoch: Instant,
+    bound: Option<Bound>,
+    heirs: Option<Heirs>,
+    next_look: Instant,
+    /// Time of the last release.
+    released: Instant,
+    /// Processes that choose the processors of their threads themselves.
+    own_choice: FxHashSet<usize>,
+    together: Duration,
+}
+
+impl Place {
+    pub(crate) fn new(how: Placement) -> Place {
+        let how = if affinity::tells_children() { how } else { Placement::Free };
+        let now = Instant::now();
+        Place {
+            policy: Policy::new(how),
+            tally: Tally::default(),
+            epoch: now,
+            bound: None,
+            heirs: None,
+            next_look: now,
+            released: now,
+            own_choice: FxHashSet::default(),
+            together: Duration::ZERO,
+        }
+    }
+
+    /// Counts a fault.
+    pub(crate) fn faulted(&mut self, process: usize, thread: u32) {
+        self.tally.count(process, thread);
+    }
+
+    /// A process has announced itself and waits. It may be an heir.
+    pub(crate) fn greet(&mut self, peer: &Peer) {
+        if self.bound.as_ref().is_some_and(|bound| bound.peer.number() == peer.number()) {
+            // A bound thread executed a program.
+            self.release();
+        }
+        if let Some(heirs) = &mut self.heirs {
+            heirs.look();
+        }
+    }
+
+    /// Time for which threads have been bound.
+    pub(crate) fn together(&self) -> Duration {
+        self.together + self.bound.as_ref().map_or(Duration::ZERO, |it| it.since.elapsed())
+    }
+
+    /// Gives bound threads back their processors.
+    pub(crate) fn release(&mut self) {
+        if let Some(bound) = self.bound.take() {
+            self.together += bound.since.elapsed();
+            bound.release();
+            self.released = Instant::now();
+            self.look(self.released);
+        }
+        self.policy.is_together = false;
+    }
+
+    fn bind(&mut self, bound: Bound) {
+        self.heirs = Some(Heirs::new(bound.narrow, bound.wide));
+        self.bound = Some(bound);
+        self.next_look = Instant::now() + EPOCH;
+    }
+
+    /// Looks for heirs, and sets the time of the next look.
+    fn look(&mut self, now: Instant) {
+        let Some(heirs) = &mut self.heirs else { return };
+        heirs.look();
+        self.next_look = now + EPOCH.max(now.elapsed() * LOOK_SHARE);
+        if self.bound.is_none() && now > self.released + LOOKED_FOR_AFTER {
+            self.heirs = None;
+        }
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.release();
+    }
+}
+
+impl Pager<'_> {
+    /// Ends an epoch if it is time, and binds or releases threads.
+    pub(crate) fn place_anew(&mut self, now: Instant) {
+        let place = &mut self.place;
+        if place.policy.how == Placement::Free {
+            return;
+        }
+        if place.heirs.is_some() && now >= place.next_look {
+            place.look(now);
+        }
+        let took = now.saturating_duration_since(place.epoch);
+        if took < EPOCH {
+            return;
+        }
+        let mut tally = std::mem::take(&mut place.tally);
+        place.epoch = now;
+        let few = match &place.bound {
+            Some(bound) if !bound.is_kept() => {
+                place.own_choice.insert(bound.process);
+                None
+            }
+            Some(bound) if tally.is_of(bound.process, &bound.said) => Some((bound.process, None)),
+            Some(_) => None,
+            None => tally.few().map(|(process, threads)| (process, Some(threads))),
+        };
+        let few = few.filter(|(process, _)| !place.own_choice.contains(process));
+        let served = few.is_some().then_some(Served { epochs: 1, faults: tally.all, took });
+        let is_together = place.policy.after(now, served);
+        match few {
+            Some((process, Some(threads))) if is_together => {
+                let served = self.processes.get(&process);
+                match served.and_then(|it| Bound::new(process, it, &threads)) {
+                    Some(bound) => self.place.bind(bound),
+                    None => self.place.policy.refuse(now),
+                }
+            }
+            _ if !is_together => self.place.release(),
+            _ => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Faults in a millisecond apart and together, from one time on.
+    type Phase = (Duration, f64, f64);
+
+    /// Runs a program of these phases; returns for each the part of its time spent together.
+    fn lived(policy: &mut Policy, phases: &[Phase]) -> Vec<f64> {
+        let mut now = Instant::now();
+        let mut parts = Vec::new();
+        for (lasts, apart, together) in phases {
+            let (until, mut bound) = (now + *lasts, Duration::ZERO);
+            while now < until {
+                let rate = if policy.is_together { *together } else { *apart };
+                bound += if policy.is_together { EPOCH } else { Duration::ZERO };
+                now += EPOCH;
+                let faults = (rate * EPOCH.as_secs_f64() * 1e3) as u32;
+                let served = Served { epochs: 1, faults, took: EPOCH };
+                policy.after(now, (faults >= FAULTS_LEAST).then_some(served));
+            }
+            parts.push(bound.as_secs_f64() / lasts.as_secs_f64());
+        }
+        parts
+    }
+
+    #[test]
+    fn the_place_that_serves_more_faults_is_kept() {
+        let second = Duration::from_secs(1);
+        for (apart, together, part) in
+            [(13.0, 50.0, 0.97..1.0), (50.0, 52.0, 0.0..0.04), (50.0, 20.0, 0.0..0.04)]
+        {
+            let mut policy = Policy::new(Placement::Measured);
+            let parts = lived(&mut policy, &[(20 * second, apart, together)]);
+            assert!(part.contains(&parts[0]), "{apart} {together}: {parts:?}");
+        }
+    }
+
+    #[test]
+    fn a_place_that_became_the_worse_is_left() {
+        let second = Duration::from_secs(1);
+        let mut policy = Policy::new(Placement::Measured);
+        let better = (20 * second, 13.0, 50.0);
+        let worse = (20 * second, 50.0, 13.0);
+        let parts = lived(&mut policy, &[better, worse, better]);
+        assert!(parts[0] > 0.95 && parts[1] < 0.25 && parts[2] > 0.75, "{parts:?}");
+    }
+
+    #[test]
+    fn pauses_do_not_cost_a_trial_each() {
+        let mut policy = Policy::new(Placement::Measured);
+        let (busy, pause) = (Duration::from_millis(30), Duration::from_millis(50));
+        let phases: Vec<Phase> =
+            (0..100).flat_map(|_| [(busy, 13.0, 50.0), (pause, 0.0, 0.0)]).collect();
+        let parts = lived(&mut policy, &phases);
+        let of_busy: f64 = parts.iter().step_by(2).skip(20).sum::<f64>() / 80.0;
+        // The first epoch of each burst is apart, as no thread is bound in a pause.
+        assert!(of_busy > 0.6, "{of_busy}");
+        assert!(parts.iter().skip(1).step_by(2).all(|part| *part < 0.3), "{parts:?}");
+    }
+
+    #[test]
+    fn few_faults_free_or_refused_threads_are_never_bound() {
+        let now = Instant::now();
+        let many = || Some(Served { epochs: 1, faults: 500, took: EPOCH });
+        let mut free = Policy::new(Placement::Free);
+        assert!((0..100).all(|_| !free.after(now, many())));
+        let mut together = Policy::new(Placement::Together);
+        assert!(!together.after(now, None));
+        assert!(together.after(now, many()));
+        let mut refused = Policy::new(Placement::Measured);
+        assert!(refused.after(now, many()));
+        refused.refuse(now);
+        assert!((0..100).all(|_| !refused.after(now, many())));
+    }
+
+    #[test]
+    fn few_threads_of_one_process_are_found_and_many_are_not() {
+        let tally = |faults: &[(usize, u32, u32)]| {
+            let mut tally = Tally::default();
+            for (process, thread, faults) in faults {
+                (0..*faults).for_each(|_| tally.count(*process, *thread));
+            }
+            tally
+        };
+        let few = |faults: &[_]| tally(faults).few().map(|(process, few)| (process, few.to_vec()));
+        assert_eq!(few(&[]), None);
+        assert_eq!(few(&[(1, 10, FAULTS_LEAST - 1)]), None);
+        assert_eq!(few(&[(1, 10, 95), (2, 20, 5)]), Some((1, vec![10])));
+        assert_eq!(few(&[(1, 10, 30), (1, 11, 65), (2, 20, 5)]), Some((1, vec![11, 10])));
+        assert_eq!(few(&[(1, 10, 50), (2, 20, 50)]), None);
+        let many: Vec<_> = (0..20).map(|thread| (1, thread, 10)).collect();
+        assert_eq!(few(&many), None);
+        let tally = tally(&[(1, 10, 70), (1, 11, 15), (2, 20, 15)]);
+        assert!(tally.is_of(1, &[10, 11]));
+        assert!(!tally.is_of(1, &[10]) && !tally.is_of(2, &[20]));
+    }
+}
