@@ -6,15 +6,14 @@
 The programs are those of workloads/apps, each of whose answers is checked. A run without a limit
 gives the peak of private memory. Then, in an order that turns, each round runs the program without
 a limit, in a memory cgroup with swap in zram (reading one page at a fault, and eight, which is the
-kernel's default), and by `ethermem run --local`, wherever the scheduler puts program and pager and
-on one processor, at the same share of that peak. What the cgroup's limit counts beside private
+kernel's default), and by `ethermem run --local` at the same share of that peak; with `--free` also with
+`--placement free`, where the scheduler alone places program and pager. What the cgroup's limit counts beside private
 memory and pages of files (page tables above all) is measured, too, and given on top. Root; the
 cgroup and the zram device are made and removed.
 """
 
 import argparse
 import json
-import os
 import shlex
 import shutil
 import signal
@@ -32,7 +31,7 @@ SHARES = [50, 25]
 # The logarithm of the pages that the kernel reads at a fault.
 CLUSTERS = {"zram, one page": 0, "zram, eight pages": 3}
 PAGER = "ethermem run"
-TOGETHER = "ethermem run, one processor"
+FREE = "ethermem run, placement free"
 MIB = 1 << 20
 ZRAM_BYTES = 4 << 30
 # The kernel refuses a limit below what it holds already; this is what a shell takes.
@@ -75,16 +74,16 @@ def on_kernel(name: str, local: int, beside: int, cluster: int, timeout_s: float
 def places(options: argparse.Namespace, name: str, local: int, beside: int) -> dict:
     """Return how a program is run in each place."""
     limit_s = options.timeout_s
-    processor = str(max(os.sched_getaffinity(0)))
-    pager = [options.command, "run", "--local", f"{local // MIB}MiB", "--"]
+    pager = [options.command, "run", "--local", f"{local // MIB}MiB"]
+    free = [*pager, "--placement", "free", "--"]
     return {
         "no limit": lambda: run(name, [], limit_s),
         **{
             place: lambda cluster=cluster: on_kernel(name, local, beside, cluster, limit_s)
             for place, cluster in CLUSTERS.items()
         },
-        PAGER: lambda: run(name, pager, limit_s),
-        TOGETHER: lambda: run(name, ["taskset", "--cpu-list", processor, *pager], limit_s),
+        PAGER: lambda: run(name, [*pager, "--"], limit_s),
+        **({FREE: lambda: run(name, free, limit_s)} if options.free else {}),
     }
 
 
@@ -123,17 +122,17 @@ def over(ours: float, peer: float) -> str:
 
 def table(results: list) -> str:
     """Return the results as a Markdown table."""
-    names = ["no limit", *CLUSTERS, PAGER, TOGETHER]
+    names = list(results[0]["seconds"])
     heads = ["program", "peak, MiB", "local", *(f"{name}, s" for name in names)]
-    heads += ["over the better zram", "one processor over it", "over no limit"]
+    heads += ["over the better zram", "over no limit"]
     lines = [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
     for result in results:
         seconds = result["seconds"]
         cells = [result["program"], f"{result['private'] / MIB:.0f}", f"{result['share']} %"]
         cells += [cell(seconds[name]) for name in names]
-        ours, together = middle(seconds[PAGER]), middle(seconds[TOGETHER])
+        ours = middle(seconds[PAGER])
         zram, plain = min(middle(seconds[name]) for name in CLUSTERS), middle(seconds["no limit"])
-        cells += [over(ours, zram), over(together, zram), over(ours, plain)]
+        cells += [over(ours, zram), over(ours, plain)]
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
 
@@ -146,6 +145,7 @@ def main() -> int:
     parser.add_argument("--shares", nargs="+", type=int, default=SHARES, help="percent local")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--timeout-s", type=float, default=300.0, help="a run takes at most that")
+    parser.add_argument("--free", action="store_true", help="also without binding any thread")
     parser.add_argument("--json", type=Path, help="where to write all values")
     options = parser.parse_args()
     if lack := kernel.lacks():

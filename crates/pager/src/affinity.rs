@@ -7,6 +7,7 @@ use nix::libc;
 use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::unistd::{Pid, getpid, gettid};
 use rustc_hash::FxHashSet;
+use smallvec::SmallVec;
 
 use crate::peer::Peer;
 
@@ -98,37 +99,63 @@ fn everyone() -> Vec<(Pid, Pid)> {
 /// Threads and processes that began while a thread was bound. They inherit its processors, and get
 /// back what it had before.
 pub(crate) struct Heirs {
-    narrow: CpuSet,
+    /// What they may have inherited: one processor each.
+    narrow: SmallVec<[CpuSet; 2]>,
     wide: CpuSet,
     /// Threads that were there at the last look.
     known: FxHashSet<libc::pid_t>,
 }
 
 impl Heirs {
-    /// Threads that begin from now on and have only the processors `narrow` get `wide`.
+    /// Threads that begin from now on, and have only `narrow`, get `wide`. Call it before a thread
+    /// is bound.
     pub(crate) fn new(narrow: CpuSet, wide: CpuSet) -> Heirs {
         let known = everyone().into_iter().map(|(_, thread)| thread.as_raw()).collect();
-        Heirs { narrow, wide, known }
+        Heirs { narrow: SmallVec::from_slice(&[narrow]), wide, known }
+    }
+
+    /// The same for another processor. Returns false if heirs of the one would get what those of
+    /// the other had.
+    pub(crate) fn add(&mut self, narrow: CpuSet, wide: CpuSet) -> bool {
+        self.look();
+        if !self.narrow.contains(&narrow) {
+            self.narrow.push(narrow);
+        }
+        self.wide == wide
     }
 
     /// Looks for heirs; returns their number. A thread that was known before and is bound now has
     /// bound itself. The program itself may also have bound a thread that began since the last
     /// look, which is mistaken for an heir.
     pub(crate) fn look(&mut self) -> usize {
-        let all = everyone();
-        let this = getpid();
+        let (all, this) = (everyone(), getpid());
         let mut found = 0;
         for (process, thread) in &all {
-            if self.known.contains(&thread.as_raw()) || of(*thread) != Some(self.narrow) {
-                continue;
-            }
-            let Ok(peer) = Peer::of_number(*process) else { continue };
-            if *process == this || peer.descends_from(this) {
-                found += usize::from(swap(&peer, *thread, &self.narrow, &self.wide));
+            if let Some(narrow) = self.inherited(*thread)
+                && let Ok(peer) = Peer::of_number(*process)
+                && (*process == this || peer.descends_from(this))
+            {
+                found += usize::from(swap(&peer, *thread, &narrow, &self.wide));
             }
         }
         self.known = all.into_iter().map(|(_, thread)| thread.as_raw()).collect();
         found
+    }
+
+    /// Looks for heirs in one process.
+    pub(crate) fn look_at(&mut self, peer: &Peer) {
+        for thread in threads(&peer.path("task")) {
+            if let Some(narrow) = self.inherited(thread) {
+                swap(peer, thread, &narrow, &self.wide);
+            }
+            self.known.insert(thread.as_raw());
+        }
+    }
+
+    /// What a thread may have inherited, if it has that.
+    fn inherited(&self, thread: Pid) -> Option<CpuSet> {
+        let is_new = !self.known.contains(&thread.as_raw());
+        of(thread).filter(|set| is_new && self.narrow.contains(set))
     }
 }
 
@@ -220,7 +247,11 @@ mod tests {
         for heir in all {
             assert_eq!(of(heir), Some(narrow), "{heir} inherits");
         }
-        assert!(heirs.look() >= all.len());
+        let peer = Peer::of_number(all[0]).expect("it lives");
+        heirs.look_at(&peer);
+        assert_eq!(of(all[0]), Some(wide), "the one that was looked at");
+        assert_eq!(of(all[1]), Some(narrow), "the others were not");
+        assert!(heirs.look() >= all.len() - 1);
         for heir in all {
             assert_eq!(of(heir), Some(wide), "{heir}");
         }

@@ -117,9 +117,10 @@ impl Pager<'_> {
         match self.setup.local {
             Local::All => None,
             Local::Bytes(bytes) => Some((bytes / PAGE_BYTES as u64).max(SMALLEST_PAGES)),
-            Local::Share(share) => {
+            Local::Share { of, least_bytes } => {
                 let held = self.local_pages() + self.setup.store.pages();
-                Some(((held as f64 * share) as u64).max(SMALLEST_PAGES))
+                let least = (least_bytes / PAGE_BYTES as u64).max(SMALLEST_PAGES);
+                Some(((held as f64 * of) as u64).max(least))
             }
         }
     }

@@ -64,8 +64,13 @@ pub enum Local {
     All,
     /// This many bytes may be local.
     Bytes(u64),
-    /// A fraction, 0 to 1, of what the program holds at the time, locally and remotely.
-    Share(f64),
+    /// A fraction of what the program holds at the time, locally and remotely.
+    Share {
+        /// The fraction, 0 to 1.
+        of: f64,
+        /// This many bytes may be local in any case.
+        least_bytes: u64,
+    },
 }
 
 /// Parameters of a run.

@@ -216,7 +216,7 @@ struct Bound {
 }
 
 impl Bound {
-    /// Binds threads of a process and this thread. Nothing is bound where the program chose
+    /// Threads of a process that may be bound with this thread: not where the program chose
     /// processors for some of its threads itself.
     fn new(id: usize, process: &Process, said: &[u32]) -> Option<Bound> {
         let agent = Pid::from_raw(process.agent_thread.cast_signed());
@@ -241,17 +241,15 @@ impl Bound {
         let last = affinity::last_processor(&peer, first);
         let processor = last.filter(|last| both.contains(last)).or(both.first().copied())?;
         let narrow = affinity::only(processor)?;
-        if both.len() < 2 || !affinity::set_own(&narrow) {
-            return None;
-        }
-        let said = SmallVec::from_slice(said);
-        let since = Instant::now();
+        let (said, since) = (SmallVec::from_slice(said), Instant::now());
         let bound = Bound { process: id, peer, said, threads, narrow, wide, own, since };
-        if bound.threads.iter().all(|it| affinity::swap(&bound.peer, *it, &wide, &narrow)) {
-            return Some(bound);
-        }
-        bound.release();
-        None
+        (both.len() > 1).then_some(bound)
+    }
+
+    /// Binds the threads; returns whether all are bound.
+    fn begin(&self) -> bool {
+        let swap = |thread: &Pid| affinity::swap(&self.peer, *thread, &self.wide, &self.narrow);
+        affinity::set_own(&self.narrow) && self.threads.iter().all(swap)
     }
 
     /// True if all threads that live have still the processor that they were given.
@@ -276,6 +274,9 @@ pub(crate) struct Place {
     bound: Option<Bound>,
     heirs: Option<Heirs>,
     next_look: Instant,
+    /// Threads are bound at this time at the earliest: where there are many processes, looking for
+    /// heirs takes long.
+    next_bind: Instant,
     /// Time of the last release.
     released: Instant,
     /// Processes that choose the processors of their threads themselves.
@@ -294,6 +295,7 @@ impl Place {
             bound: None,
             heirs: None,
             next_look: now,
+            next_bind: now,
             released: now,
             own_choice: FxHashSet::default(),
             together: Duration::ZERO,
@@ -312,7 +314,7 @@ impl Place {
             self.release();
         }
         if let Some(heirs) = &mut self.heirs {
-            heirs.look();
+            heirs.look_at(peer);
         }
     }
 
@@ -332,10 +334,21 @@ impl Place {
         self.policy.is_together = false;
     }
 
-    fn bind(&mut self, bound: Bound) {
-        self.heirs = Some(Heirs::new(bound.narrow, bound.wide));
+    /// Binds threads; returns whether they are bound.
+    fn bind(&mut self, bound: Bound) -> bool {
+        let began = Instant::now();
+        let (narrow, wide) = (bound.narrow, bound.wide);
+        if !self.heirs.as_mut().is_some_and(|heirs| heirs.add(narrow, wide)) {
+            self.heirs = Some(Heirs::new(narrow, wide));
+        }
+        let is_bound = bound.begin();
         self.bound = Some(bound);
         self.next_look = Instant::now() + EPOCH;
+        self.next_bind = Instant::now() + began.elapsed() * LOOK_SHARE;
+        if !is_bound {
+            self.release();
+        }
+        is_bound
     }
 
     /// Looks for heirs, and sets the time of the next look.
@@ -378,6 +391,7 @@ impl Pager<'_> {
             }
             Some(bound) if tally.is_of(bound.process, &bound.said) => Some((bound.process, None)),
             Some(_) => None,
+            None if now < place.next_bind => None,
             None => tally.few().map(|(process, threads)| (process, Some(threads))),
         };
         let few = few.filter(|(process, _)| !place.own_choice.contains(process));
@@ -386,9 +400,9 @@ impl Pager<'_> {
         match few {
             Some((process, Some(threads))) if is_together => {
                 let served = self.processes.get(&process);
-                match served.and_then(|it| Bound::new(process, it, &threads)) {
-                    Some(bound) => self.place.bind(bound),
-                    None => self.place.policy.refuse(now),
+                let bound = served.and_then(|it| Bound::new(process, it, &threads));
+                if !bound.is_some_and(|bound| self.place.bind(bound)) {
+                    self.place.policy.refuse(now);
                 }
             }
             _ if !is_together => self.place.release(),

@@ -24,7 +24,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "URL")]
     pool: Option<String>,
     /// Private memory of the program that stays local: a size, or a fraction of what it holds at
-    /// the time
+    /// the time, but at least 16 MiB
     #[arg(long, value_name = "SIZE|PERCENT", default_value = "25%")]
     local: Share,
     /// Where this command, which serves the faults, and the threads that make them run

@@ -119,7 +119,7 @@ impl Request {
             }
         };
         let Program { words, prefetch } = &self.program;
-        Ok(emulate_once(words, network, local.at_the_time(), *prefetch)?)
+        Ok(emulate_once(words, network, local.at_the_time(0), *prefetch)?)
     }
 
     fn shares(&self, peak_bytes: u64) -> Vec<f64> {

@@ -61,12 +61,13 @@ pub enum Share {
 }
 
 impl Share {
-    /// Local memory, where a fraction is of what the program holds at the time.
-    pub(crate) fn at_the_time(self) -> Local {
+    /// Local memory, where a fraction is of what the program holds at the time, but at least
+    /// `least_bytes`.
+    pub(crate) fn at_the_time(self, least_bytes: u64) -> Local {
         match self {
             Share::Bytes(bytes) => Local::Bytes(bytes),
             Share::Of(1.0) => Local::All,
-            Share::Of(share) => Local::Share(share),
+            Share::Of(of) => Local::Share { of, least_bytes },
         }
     }
 }

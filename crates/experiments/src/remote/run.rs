@@ -10,6 +10,10 @@ use serde::Serialize;
 use super::{Program, Share, left_out, size};
 use crate::error::Error;
 
+/// A share is at least this much: what an interpreter holds before it does anything would otherwise
+/// be remote for the most part.
+const SHARE_LEAST_BYTES: u64 = 16 << 20;
+
 /// A program to run, and the place of its memory.
 #[derive(Clone, Debug)]
 pub struct Request {
@@ -49,7 +53,7 @@ impl Request {
         }
         let choice = pool.as_ref().and_then(Pool::choice).map(str::to_owned);
         let Program { words, prefetch } = &self.program;
-        let local = self.local.at_the_time();
+        let local = self.local.at_the_time(SHARE_LEAST_BYTES);
         let placement = self.placement;
         let options = Options { prefetch: *prefetch, pool, placement, ..Options::new(local) };
         let outcome = run_program(words, &options, &mut Nothing)?;
