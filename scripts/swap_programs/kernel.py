@@ -109,9 +109,9 @@ class Group:
         """Return what the group holds now."""
         stat = dict(line.split() for line in (self.path / "memory.stat").read_text().splitlines())
         private = int(stat["anon" if self.newer else "rss"])
-        files = int(stat["file" if self.newer else "cache"])
-        usage = "memory.current" if self.newer else "memory.usage_in_bytes"
-        return Peak(private, max(int((self.path / usage).read_text()) - private - files, 0))
+        # Not what is left of the sum: statistics are up to two seconds old, and sums are not.
+        old = self.path / "memory.kmem.usage_in_bytes"
+        return Peak(private, int(stat["kernel"] if self.newer else old.read_text()))
 
     @contextmanager
     def peak(self) -> Iterator[list[Peak]]:
