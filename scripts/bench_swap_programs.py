@@ -6,14 +6,15 @@
 The programs are those of workloads/apps, each of whose answers is checked. A run without a limit
 gives the peak of private memory. Then, in an order that turns, each round runs the program without
 a limit, in a memory cgroup with swap in zram (reading one page at a fault, and eight, which is the
-kernel's default), and by `ethermem run --local` at the same share of that peak; with `--free` also with
-`--placement free`, where the scheduler alone places program and pager. What the cgroup's limit counts beside private
-memory and pages of files (page tables above all) is measured, too, and given on top. Root; the
-cgroup and the zram device are made and removed.
+kernel's default), and by `ethermem run --local` at the same share of that peak; with `--free` also
+with `--placement free`, where the scheduler alone places program and pager. The kernel's own memory
+for the program, which the cgroup's limit counts (page tables above all), is measured, too, and
+given on top. Root; the cgroup and the zram device are made and removed.
 """
 
 import argparse
 import json
+import re
 import shlex
 import shutil
 import signal
@@ -44,7 +45,10 @@ def run(name: str, under: list[str], timeout_s: float) -> float | str:
     ended = subprocess.run(words, capture_output=True, text=True, check=False)
     if "did not end in time" in ended.stderr:
         return f"over {timeout_s:.0f}"
-    if "was killed by" in ended.stderr:
+    if by := re.search(r"was killed by (\w+)", ended.stderr):
+        return f"killed by {by[1]}"
+    # A server that is killed shows at its client.
+    if "ConnectionResetError" in ended.stderr or "closed the connection" in ended.stderr:
         return "killed"
     if ended.returncode != 0:
         sys.exit(f"{name} under {under[0] if under else 'nothing'}: {ended.stderr.strip()}")

@@ -1,7 +1,7 @@
 //! Runs a program with a limit on its local memory, and prints what that cost: `limit MEBIBYTES|all
-//! [--pool URL] [--late] [--together] PROGRAM ARGUMENTS...`. With `--late`, pages and prefetched pages
-//! have separate random delays, some of them long; with `--together`, few threads that make most
-//! faults are kept on one processor with the pager.
+//! [--pool URL] [--late] [--together] PROGRAM ARGUMENTS...`. With `--late`, pages and prefetched
+//! pages have separate random delays, some of them long; with `--together`, few threads that make
+//! most faults are kept on one processor with the pager.
 
 use std::ffi::OsString;
 use std::process::ExitCode;
