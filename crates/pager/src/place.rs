@@ -34,7 +34,7 @@ const EPOCH: Duration = Duration::from_millis(10);
 const FAULTS_LEAST: u32 = 8;
 /// Threads that may be bound.
 const THREADS_MAX: usize = 4;
-/// Threads of which faults are counted; further ones count as one.
+/// Threads of which faults are counted by thread; those of others are in the sum alone.
 const COUNTED_MAX: usize = 16;
 /// Share of the faults that the threads must have, in percent: to be bound, and to stay so.
 const PERCENT_TO_BIND: u32 = 90;
