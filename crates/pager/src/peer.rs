@@ -15,6 +15,8 @@ use nix::libc::{self, c_int, c_long};
 use nix::sys::stat::{Mode, fstat};
 use nix::unistd::Pid;
 
+use crate::threads::threads;
+
 /// Limit of ancestors that are followed between a process and the pager.
 const GENERATIONS_MAX: usize = 4096;
 
@@ -81,6 +83,11 @@ impl Peer {
     pub(crate) fn again(&self) -> io::Result<Peer> {
         let (pidfd, folder) = (self.pidfd.try_clone()?, self.folder.try_clone()?);
         Ok(Peer { number: self.number, pidfd, folder })
+    }
+
+    /// Numbers of the process's threads; none once it has ended.
+    pub(crate) fn threads(&self) -> Vec<Pid> {
+        threads(&self.path("task")).unwrap_or_default()
     }
 
     /// True if the process has a thread of this number.
@@ -152,11 +159,8 @@ impl Peer {
         if self.own_number(&format!("task/{said}/status")) == Some(said) {
             return Some(Pid::from_raw(said));
         }
-        let tasks = std::fs::read_dir(self.path("task")).ok()?;
-        tasks
-            .filter_map(|task| task.ok()?.file_name().to_str()?.parse::<i32>().ok())
-            .find(|task| self.own_number(&format!("task/{task}/status")) == Some(said))
-            .map(Pid::from_raw)
+        let is_it = |task: &Pid| self.own_number(&format!("task/{task}/status")) == Some(said);
+        self.threads().into_iter().find(is_it)
     }
 
     /// The number that a thread has in its innermost PID namespace.

@@ -7,6 +7,8 @@
 use std::time::{Duration, Instant};
 
 use nix::sched::CpuSet;
+use nix::sys::resource::{UsageWho, getrusage};
+use nix::sys::time::{TimeVal, TimeValLike};
 use nix::unistd::Pid;
 use rustc_hash::FxHashSet;
 use smallvec::SmallVec;
@@ -48,11 +50,18 @@ const GAIN_LATER: u32 = 110;
 /// How long the result of a trial holds. It doubles with each equal result.
 const HOLDS: Duration = Duration::from_millis(250);
 const HOLDS_MAX: Duration = Duration::from_secs(4);
-/// A look for heirs takes at most this part of the time.
+/// A look for heirs takes at most one part in this many of the time.
 const LOOK_SHARE: u32 = 50;
 /// How long heirs are looked for after a release. A thread that began bound may become visible
 /// later: a fork copies its parent's page table before.
 const LOOKED_FOR_AFTER: Duration = Duration::from_secs(1);
+
+/// Time that this thread has run. A look that others interrupt is not more work.
+fn processor_time() -> Duration {
+    let spent = |part: TimeVal| Duration::from_micros(part.num_microseconds().unsigned_abs());
+    let usage = getrusage(UsageWho::RUSAGE_THREAD);
+    usage.map_or(Duration::ZERO, |it| spent(it.user_time()) + spent(it.system_time()))
+}
 
 /// Faults of an epoch by thread.
 #[derive(Debug, Default)]
@@ -145,28 +154,26 @@ const NEW_TRIAL: State = State::Trial { free: Served::NONE, together: Served::NO
 struct Policy {
     how: Placement,
     state: State,
-    is_together: bool,
     /// Result of the last trial, and how long it holds.
     result: Option<(bool, Duration)>,
 }
 
 impl Policy {
     fn new(how: Placement) -> Policy {
-        Policy { how, state: NEW_TRIAL, is_together: false, result: None }
+        Policy { how, state: NEW_TRIAL, result: None }
     }
 
-    /// Takes what an epoch has `served`, `None` if it had few faults or those of many threads.
-    /// Returns whether pager and threads are to be together in the next epoch.
-    fn after(&mut self, now: Instant, served: Option<Served>) -> bool {
-        self.is_together = match (self.how, served) {
+    /// Takes what an epoch has `served`, `None` if it had few faults or those of many threads, and
+    /// whether pager and threads were together in it. Returns whether they are to be in the next.
+    fn after(&mut self, now: Instant, served: Option<Served>, was_together: bool) -> bool {
+        match (self.how, served) {
             (Placement::Free, _) | (_, None) => false,
             (Placement::Together, _) => true,
-            (Placement::Measured, Some(served)) => self.measured(now, served),
-        };
-        self.is_together
+            (Placement::Measured, Some(served)) => self.measured(now, served, was_together),
+        }
     }
 
-    fn measured(&mut self, now: Instant, served: Served) -> bool {
+    fn measured(&mut self, now: Instant, served: Served, was_together: bool) -> bool {
         if let State::Settled { together, until } = self.state {
             if now < until {
                 return together;
@@ -174,11 +181,8 @@ impl Policy {
             self.state = NEW_TRIAL;
         }
         let State::Trial { free, together } = &mut self.state else { return false };
-        if self.is_together {
-            together.add(served)
-        } else {
-            free.add(served)
-        }
+        let place = if was_together { &mut *together } else { &mut *free };
+        place.add(served);
         if !free.is_enough() || !together.is_enough() {
             return together.faults < free.faults;
         }
@@ -196,7 +200,6 @@ impl Policy {
     /// Records that the threads could not be bound.
     fn refuse(&mut self, now: Instant) {
         self.state = State::Settled { together: false, until: now + HOLDS_MAX };
-        self.is_together = false;
     }
 }
 
@@ -229,10 +232,7 @@ impl Bound {
         }
         threads.push(agent);
         let (wide, own) = (affinity::of(first)?, affinity::own()?);
-        if affinity::threads(&peer.path("task"))
-            .into_iter()
-            .any(|it| affinity::of(it) != Some(wide))
-        {
+        if peer.threads().into_iter().any(|it| affinity::of(it) != Some(wide)) {
             return None;
         }
         let both: Vec<_> = affinity::processors(&wide)
@@ -331,20 +331,20 @@ impl Place {
             self.released = Instant::now();
             self.look(self.released);
         }
-        self.policy.is_together = false;
     }
 
     /// Binds threads; returns whether they are bound.
     fn bind(&mut self, bound: Bound) -> bool {
-        let began = Instant::now();
+        let before = processor_time();
         let (narrow, wide) = (bound.narrow, bound.wide);
         if !self.heirs.as_mut().is_some_and(|heirs| heirs.add(narrow, wide)) {
             self.heirs = Some(Heirs::new(narrow, wide));
         }
         let is_bound = bound.begin();
         self.bound = Some(bound);
+        let took = processor_time().saturating_sub(before);
         self.next_look = Instant::now() + EPOCH;
-        self.next_bind = Instant::now() + began.elapsed() * LOOK_SHARE;
+        self.next_bind = Instant::now() + took * LOOK_SHARE;
         if !is_bound {
             self.release();
         }
@@ -354,8 +354,10 @@ impl Place {
     /// Looks for heirs, and sets the time of the next look.
     fn look(&mut self, now: Instant) {
         let Some(heirs) = &mut self.heirs else { return };
+        let before = processor_time();
         heirs.look();
-        self.next_look = now + EPOCH.max(now.elapsed() * LOOK_SHARE);
+        let took = processor_time().saturating_sub(before);
+        self.next_look = now + EPOCH.max(took * LOOK_SHARE);
         if self.bound.is_none() && now > self.released + LOOKED_FOR_AFTER {
             self.heirs = None;
         }
@@ -396,7 +398,7 @@ impl Pager<'_> {
         };
         let few = few.filter(|(process, _)| !place.own_choice.contains(process));
         let served = few.is_some().then_some(Served { epochs: 1, faults: tally.all, took });
-        let is_together = place.policy.after(now, served);
+        let is_together = place.policy.after(now, served, place.bound.is_some());
         match few {
             Some((process, Some(threads))) if is_together => {
                 let served = self.processes.get(&process);

@@ -6,9 +6,12 @@
 //! descriptor of the thread, near the list of robust locks, whose address the kernel gives.
 
 use std::collections::VecDeque;
+use std::ffi::OsString;
+use std::io;
 use std::time::{Duration, Instant};
 
 use nix::libc;
+use nix::unistd::Pid;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::protocol::PAGE_BYTES;
@@ -51,9 +54,9 @@ impl Descriptors {
         if is_fresh && self.taken < queued / 4 {
             return;
         }
-        let Ok(entries) = std::fs::read_dir(tasks) else { return };
+        let Ok(threads) = threads(tasks) else { return };
         let threads: FxHashSet<u32> =
-            entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()).collect();
+            threads.into_iter().map(|thread| thread.as_raw().unsigned_abs()).collect();
         let gone = self.threads.extract_if(|thread, _| !threads.contains(thread));
         let gone: Vec<u64> = gone.map(|(_, list)| list).collect();
         let mut changed = !gone.is_empty();
@@ -76,6 +79,13 @@ impl Descriptors {
         }
         (self.looked, self.taken) = (Some(Instant::now()), 0);
     }
+}
+
+/// Numbers of the threads in `tasks`, a folder of `/proc`.
+pub(crate) fn threads(tasks: &str) -> io::Result<Vec<Pid>> {
+    let number = |name: OsString| name.to_str()?.parse().ok().map(Pid::from_raw);
+    let entries = std::fs::read_dir(tasks)?;
+    Ok(entries.filter_map(|entry| number(entry.ok()?.file_name())).collect())
 }
 
 /// Address of the list of robust locks of `thread`, if it has one.

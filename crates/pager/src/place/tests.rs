@@ -5,17 +5,18 @@ type Phase = (Duration, f64, f64);
 
 /// Runs a program of these phases; returns for each the part of its time spent together.
 fn lived(policy: &mut Policy, phases: &[Phase]) -> Vec<f64> {
-    let mut now = Instant::now();
+    let (mut now, mut is_together) = (Instant::now(), false);
     let mut parts = Vec::new();
     for (lasts, apart, together) in phases {
         let (until, mut bound) = (now + *lasts, Duration::ZERO);
         while now < until {
-            let rate = if policy.is_together { *together } else { *apart };
-            bound += if policy.is_together { EPOCH } else { Duration::ZERO };
+            let rate = if is_together { *together } else { *apart };
+            bound += if is_together { EPOCH } else { Duration::ZERO };
             now += EPOCH;
             let faults = (rate * EPOCH.as_secs_f64() * 1e3) as u32;
             let served = Served { epochs: 1, faults, took: EPOCH };
-            policy.after(now, (faults >= FAULTS_LEAST).then_some(served));
+            let served = (faults >= FAULTS_LEAST).then_some(served);
+            is_together = policy.after(now, served, is_together);
         }
         parts.push(bound.as_secs_f64() / lasts.as_secs_f64());
     }
@@ -62,14 +63,14 @@ fn few_faults_free_or_refused_threads_are_never_bound() {
     let now = Instant::now();
     let many = || Some(Served { epochs: 1, faults: 500, took: EPOCH });
     let mut free = Policy::new(Placement::Free);
-    assert!((0..100).all(|_| !free.after(now, many())));
+    assert!((0..100).all(|_| !free.after(now, many(), false)));
     let mut together = Policy::new(Placement::Together);
-    assert!(!together.after(now, None));
-    assert!(together.after(now, many()));
+    assert!(!together.after(now, None, false));
+    assert!(together.after(now, many(), false));
     let mut refused = Policy::new(Placement::Measured);
-    assert!(refused.after(now, many()));
+    assert!(refused.after(now, many(), false));
     refused.refuse(now);
-    assert!((0..100).all(|_| !refused.after(now, many())));
+    assert!((0..100).all(|_| !refused.after(now, many(), false)));
 }
 
 #[test]

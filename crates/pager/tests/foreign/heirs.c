@@ -54,11 +54,11 @@ static void *heir(void *unused) {
 }
 
 static void *binds_itself(void *unused) {
-    /* It has been seen with all processors by then. */
     if (!has_all()) {
         return (void *)1;
     }
-    usleep(100000);
+    /* It has been seen with all processors after that. */
+    usleep(300000);
     cpu_set_t one;
     CPU_ZERO(&one);
     CPU_SET(last_processor, &one);
