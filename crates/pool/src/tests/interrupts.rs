@@ -55,7 +55,9 @@ fn a_direct_access_that_another_thread_completes_is_told_to_its_own() {
     let thread = pool.thread().expect("a thread");
     let at = Address::new(0, 4096);
     let write = |number: usize| {
-        while stepped.state().direct.as_ref().is_some_and(|begun| begun.len() < number) {
+        // The first, which completes the others, must have the seat before they begin.
+        let is_early = |looks: &Vec<u32>| looks.len() < number || looks[0] == 0;
+        while stepped.state().direct.as_ref().is_some_and(is_early) {
             std::thread::yield_now();
         }
         let ended = thread.fork().write_from(at, &[1; 8]);
