@@ -191,6 +191,10 @@ bench-rack: build ## Measure iperf3, Redis, Open MPI and others on kernel socket
 bench-swap: build ## Measure programs with little local memory beside the kernel's swap in zram
 	$(PYTHON) scripts/bench_swap_programs.py --command $(TARGET)/release/ethermem
 
+.PHONY: bench-waits
+bench-waits: build ## Measure what a network costs, by the clock and by waits, beside busy programs
+	$(PYTHON) scripts/bench_waits.py --command $(TARGET)/release/ethermem
+
 .PHONY: bench-cache
 bench-cache: build ## Measure the cache of a pool beside a memory node without it
 	$(CARGO) bench --locked -p ethermem-kv --bench cache -- $(TARGET)/release/ethermem

@@ -5,11 +5,13 @@ use std::process::ExitStatus;
 use std::time::Duration;
 
 use ethermem_trace::Access;
+use ethermem_units::Ns;
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 use statrs::distribution::{ContinuousCDF, StudentsT};
 use statrs::statistics::Statistics;
 
+use crate::counted::{Counted, Pair};
 use crate::counts::Counts;
 use crate::delay::Delay;
 use crate::error::Error;
@@ -17,6 +19,7 @@ use crate::pager::Local;
 use crate::protocol::PAGE_BYTES;
 use crate::record::{Nothing, Recorder};
 use crate::run::{Options, run};
+use crate::waits::Waits;
 
 /// Largest slowdown that the OSDI'16 study lets a network cost (Table 3: a loss of 5 %).
 pub const LOSS_MAX: f64 = 1.05;
@@ -84,14 +87,14 @@ impl Estimate {
     }
 
     /// The mean of ratios, with the interval of their logarithms, so that it is never below zero.
-    fn of_ratios(ratios: &[f64]) -> Estimate {
+    pub(crate) fn of_ratios(ratios: &[f64]) -> Estimate {
         let logs: Vec<f64> = ratios.iter().map(|ratio| ratio.ln()).collect();
         let (mean, half) = mean_and_half(&logs);
         let bound = |sign: f64| half.map(|half| (mean + sign * half).exp());
         Estimate { mean: mean.exp(), low: bound(-1.0), high: bound(1.0) }
     }
 
-    fn of(values: &[f64]) -> Estimate {
+    pub(crate) fn of(values: &[f64]) -> Estimate {
         let (mean, half) = mean_and_half(values);
         Estimate { mean, low: half.map(|half| mean - half), high: half.map(|half| mean + half) }
     }
@@ -152,6 +155,9 @@ pub struct Emulation {
     pub slowdown: Estimate,
     /// The slowdown compared with 5 % ([`LOSS_MAX`]).
     pub within_5_percent: Verdict,
+    /// The cost by counted waits; `None` where the kernel does not account for processors.
+    #[serde(default)]
+    pub counted: Option<Counted>,
     /// Number of runs with delays, and of runs without.
     pub repeats: u32,
     /// Traffic to and from remote memory without delays, in Gb/s.
@@ -181,6 +187,8 @@ pub enum Emulated {
 }
 
 struct Watch {
+    /// Of the last run.
+    waits: Waits,
     wanted_ns: u128,
     off_ns: u128,
     /// Deviations in hundredths of a percent.
@@ -190,7 +198,7 @@ struct Watch {
 impl Watch {
     fn new() -> Watch {
         let off = Histogram::new(3).expect("3 digits are allowed");
-        Watch { wanted_ns: 0, off_ns: 0, off }
+        Watch { waits: Waits::default(), wanted_ns: 0, off_ns: 0, off }
     }
 
     fn accuracy(&self) -> Accuracy {
@@ -216,6 +224,10 @@ impl Recorder for Watch {
         self.off_ns += off;
         let share = off * 10_000 / wanted.max(1);
         self.off.saturating_record(u64::try_from(share).unwrap_or(u64::MAX));
+    }
+
+    fn waits(&mut self, process: u32, thread: u32, from: Ns, until: Ns) {
+        self.waits.wait(process, thread, from, until);
     }
 }
 
@@ -273,17 +285,18 @@ pub fn emulate(
 ) -> Result<Emulated, Error> {
     let local_bytes = (peak_bytes as f64 * local_share) as u64;
     let local = if local_share >= 1.0 { Local::All } else { Local::Bytes(local_bytes) };
-    let plain = Options { prefetch, ..Options::new(local) };
-    let delayed = Options { delay: network.delay.clone(), ..plain.clone() };
+    let plain = Options { prefetch, accounts: true, ..Options::new(local) };
+    let delayed = Options { delay: network.delay.clone(), accounts: false, ..plain.clone() };
     let mut watch = Watch::new();
     let (mut without, mut with, mut swap) = (Vec::new(), Vec::new(), Vec::new());
-    let (mut ratios, mut done) = (Vec::new(), 0);
+    let (mut ratios, mut pairs, mut done) = (Vec::new(), Vec::new(), 0);
     let (slowdown, counts) = loop {
         let first = run(command, &plain, &mut Nothing)?;
         // A run that failed or was ended by a signal is the last one.
         if !first.status.success() {
             return Ok(Emulated::Failed(first.status));
         }
+        watch.waits = Waits::default();
         let second = run(command, &delayed, &mut watch)?;
         if !second.status.success() {
             return Ok(Emulated::Failed(second.status));
@@ -295,6 +308,8 @@ pub fn emulate(
         let bits = (moved * PAGE_BYTES as u64 * 8) as f64;
         swap.push(bits / first.elapsed.as_secs_f64() / 1e9);
         ratios.push(second.elapsed.as_secs_f64() / first.elapsed.as_secs_f64());
+        let seconds = first.elapsed.as_secs_f64();
+        pairs.extend(first.account.map(|account| Pair::new(seconds, &account, &watch.waits)));
         done += 1;
         let slowdown = Estimate::of_ratios(&ratios);
         if repeats.are_enough(done, &slowdown) {
@@ -310,6 +325,7 @@ pub fn emulate(
         delayed_seconds: Estimate::of(&with),
         slowdown,
         within_5_percent: slowdown.verdict(LOSS_MAX),
+        counted: (pairs.len() == without.len()).then(|| Counted::of(&pairs)),
         repeats: done,
         swap_gbps: Estimate::of(&swap).mean,
         counts,

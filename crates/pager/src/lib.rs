@@ -11,6 +11,7 @@ mod agent;
 mod changes;
 #[doc(hidden)]
 pub mod claim;
+mod counted;
 mod counts;
 mod delay;
 mod door;
@@ -32,6 +33,7 @@ mod peer;
 mod place;
 mod pool_store;
 mod process;
+mod processors;
 mod profile;
 #[doc(hidden)]
 pub mod protocol;
@@ -46,7 +48,9 @@ mod stream;
 mod table;
 mod threads;
 mod tracer;
+mod waits;
 
+pub use counted::Counted;
 pub use counts::Counts;
 pub use delay::Delay;
 pub use emulate::{

@@ -24,6 +24,7 @@ use crate::memory_map;
 use crate::peer::Peer;
 use crate::place::{Place, Placement};
 use crate::process::Process;
+use crate::processors::Processors;
 use crate::protocol::{BATCH_PAGES, FORKED, INJECTED, PAGE_BYTES, STARTED};
 use crate::record::Recorder;
 use crate::requests::Requests;
@@ -109,6 +110,8 @@ pub(crate) struct Pager<'r> {
     pub(crate) seed: u64,
     pub(crate) room: Room,
     pub(crate) place: Place,
+    /// Present if the run accounts for processors.
+    pub(crate) processors: Option<Processors>,
 }
 
 impl<'r> Pager<'r> {
@@ -131,6 +134,7 @@ impl<'r> Pager<'r> {
             began: Instant::now(),
             seed,
             room: Room::default(),
+            processors: None,
         }
     }
 
@@ -271,6 +275,7 @@ impl<'r> Pager<'r> {
             Reverse(Awaited { due, is_along, asked: now, process: id, page, pages })
         };
         if let Some(due) = self.when_it_comes(id, page) {
+            self.waits(id, thread, now, due);
             self.awaited.push(on_its_way(due, page, 1, false));
             return Ok(());
         }
@@ -279,7 +284,11 @@ impl<'r> Pager<'r> {
         }
         let pages = self.window(id, page);
         self.record(now, id, thread, page, pages);
-        match self.setup.link.due(now, pages - 1) {
+        let due = self.setup.link.due(now, pages - 1);
+        if let Some(due) = due {
+            self.waits(id, thread, now, due.page);
+        }
+        match due {
             Some(due) if due.page == due.run => {
                 self.awaited.push(on_its_way(due.page, page, pages, false));
             }
@@ -328,6 +337,12 @@ impl<'r> Pager<'r> {
             + 1;
         process.streams.brought(page, pages);
         pages
+    }
+
+    fn waits(&mut self, id: usize, thread: u32, from: Instant, until: Instant) {
+        let process = self.processes.get(&id).and_then(|process| process.number).unwrap_or(0);
+        let (from, until) = (self.time(from), self.time(until));
+        self.setup.recorder.waits(process, thread, from, until);
     }
 
     fn record(&mut self, now: Instant, id: usize, thread: u32, page: u64, pages: usize) {
@@ -414,6 +429,14 @@ impl<'r> Pager<'r> {
     /// Time of `now` since the start of the run.
     pub(crate) fn time(&self, now: Instant) -> Ns {
         Ns(u64::try_from(now.duration_since(self.began).as_nanos()).unwrap_or(u64::MAX))
+    }
+
+    /// Looks, from time to time, at what the program has of the processors.
+    pub(crate) fn account(&mut self, now: Instant) {
+        let agents = self.processes.values().filter_map(|process| process.agent.as_ref());
+        if let Some(processors) = &mut self.processors {
+            processors.look(now, agents.map(|agent| &agent.peer));
+        }
     }
 
     /// Duration of the run so far.

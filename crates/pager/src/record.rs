@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use ethermem_trace::Access;
+use ethermem_units::Ns;
 
 /// Receives a run's events, on the pager's thread.
 pub trait Recorder {
@@ -11,6 +12,9 @@ pub trait Recorder {
     fn access(&mut self, access: &Access);
     /// A delayed access, which should have taken `wanted`, took `real` until its page was put.
     fn delayed(&mut self, wanted: Duration, real: Duration);
+    /// A thread waits for a delayed page that is asked for, or already on its way, at `from`, and
+    /// due at `until`. Calls are in the order of `from`.
+    fn waits(&mut self, _process: u32, _thread: u32, _from: Ns, _until: Ns) {}
 }
 
 /// A recorder that records nothing.

@@ -29,6 +29,7 @@ use crate::pager::{Local, Pager, Setup};
 use crate::place::Placement;
 use crate::pool_store::InPool;
 use crate::process::Process;
+use crate::processors::{Account, Processors};
 use crate::protocol::{OVER, PAGE_BYTES};
 use crate::record::Recorder;
 use crate::store::{Backing, InProcess, Store};
@@ -45,6 +46,8 @@ pub struct Options {
     /// Where pager and program run. With a delay the scheduler decides: what is emulated must not
     /// depend on it.
     pub placement: Placement,
+    /// True to account for what program and pager have of the processors.
+    pub accounts: bool,
     /// The remote memory; `None` is this process's own memory.
     pub pool: Option<Pool>,
 }
@@ -60,6 +63,7 @@ impl Options {
             prefetch: true,
             delay: Delay::None,
             placement: Placement::Free,
+            accounts: false,
             pool: None,
         }
     }
@@ -77,6 +81,8 @@ pub struct Outcome {
     /// Programs that ran without being served, as far as the pager was told of them, with the
     /// reason; the first [`BY_ITSELF_MAX`].
     pub by_itself: Vec<String>,
+    /// What program and pager had of the processors, if that was asked for.
+    pub(crate) account: Option<Account>,
 }
 
 /// Limit of unserved programs that are named; all are counted.
@@ -178,7 +184,8 @@ fn run_blocked(
     if let Some(store) = setup.store.descriptor() {
         epoll.add(store, EpollEvent::new(EpollFlags::EPOLLIN, STORE)).map_err(system("epoll"))?;
     }
-    let pager = Pager::new(setup, u64::from_ne_bytes(seed));
+    let mut pager = Pager::new(setup, u64::from_ne_bytes(seed));
+    pager.processors = options.accounts.then(Processors::new);
     let (launched, followed) = start(command, door.name(), before)?;
     let news = followed_by(launched.keeper.first.number(), followed);
     let mut running = Running {
@@ -207,9 +214,10 @@ fn run_blocked(
     let elapsed = running.pager.elapsed();
     let status = running.status.ok_or(Error::Lost("its end was not seen".to_owned()))?;
     let together = running.pager.place.together().as_nanos();
-    let Pager { mut counts, by_itself, .. } = running.pager;
+    let Pager { mut counts, by_itself, processors, .. } = running.pager;
     counts.together_ns = u64::try_from(together).unwrap_or(u64::MAX);
-    Ok(Outcome { status, elapsed, counts, by_itself })
+    let account = processors.and_then(|processors| processors.account());
+    Ok(Outcome { status, elapsed, counts, by_itself, account })
 }
 
 struct Running<'r> {
@@ -344,6 +352,7 @@ impl Running<'_> {
     fn tick(&mut self, now: Instant) {
         self.pager.sweep();
         self.pager.place_anew(now);
+        self.pager.account(now);
         self.door.expire(now);
         self.pager.measure();
         let local = self.pager.local_pages();

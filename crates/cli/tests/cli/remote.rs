@@ -153,7 +153,17 @@ fn every_network_that_was_asked_for_is_emulated() {
         assert!(accuracy["accesses"].as_u64() > Some(100), "{accuracy}");
         // A page takes 1 us at that rate, and more behind other pages.
         assert!(accuracy["wanted_mean_ns"].as_f64() >= Some(wanted), "{accuracy}");
+        // Its one thread waits for every delayed page, and for one at a time.
+        let number = |place: &str| emulation.pointer(place).and_then(Value::as_f64).unwrap();
+        let delays = number("/accuracy/accesses") * number("/accuracy/wanted_mean_ns") / 1e9;
+        let stopped = number("/counted/stopped_seconds/mean") * number("/repeats");
+        assert!((0.99..1.01).contains(&(stopped / delays)), "{stopped} of {delays}");
+        assert_eq!(number("/counted/waited_seconds/mean") * number("/repeats"), stopped);
+        let quiet = number("/counted/quiet_seconds/mean");
+        assert!(quiet > 0.0 && quiet <= number("/undelayed_seconds/mean"), "{emulation}");
+        assert!(number("/counted/slowdown/mean") > 1.0, "{emulation}");
     }
+    assert_eq!(done[3]["counted"]["slowdown"]["high"], 1.0, "and no thread waits");
     assert_eq!(done[3]["accuracy"]["accesses"], 0, "with all memory local nothing is delayed");
     assert_eq!(report["cheapest"].as_array().unwrap().len(), 2);
     let failed = with_program(folder.path(), &["emulate", "--latency-us", "5"], "9");
@@ -265,8 +275,10 @@ fn a_grid_has_a_page_of_the_studys_figures() {
     let results: Value = serde_json::from_str(&text).unwrap();
     let points = crate::support::numbers_of(&page, "all-points");
     for emulation in results["emulations"].as_array().unwrap() {
-        let mean = emulation["slowdown"]["mean"].as_f64().unwrap();
-        assert!(points.contains(&format!(">{mean:.3}</td>")), "{mean}");
+        for slowdown in [&emulation["slowdown"], &emulation["counted"]["slowdown"]] {
+            let mean = slowdown["mean"].as_f64().unwrap();
+            assert!(points.contains(&format!(">{mean:.3}</td>")), "{mean}");
+        }
     }
     let cheapest = &results["cheapest"][0];
     assert_eq!(cheapest["network"], Value::Null, "one repeat decides nothing");

@@ -85,7 +85,8 @@ fn every_operation_goes_over_two_to_four_interfaces_and_each_carries_its_share()
         });
         let all: u64 = shares.iter().sum();
         assert!(all > 20 * READS * BYTES, "{shares:?}");
-        let least = all / links as u64 / 2;
+        // Beside other work a link may be read less often for a while.
+        let least = all / links as u64 / 3;
         assert!(shares.iter().all(|&share| share > least), "{shares:?}");
         two.client.enter(|| pool.close()).unwrap();
     }

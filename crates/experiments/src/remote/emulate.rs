@@ -12,7 +12,7 @@ use ethermem_sim::output::{TableStyle, TextTable};
 use serde::Serialize;
 
 use super::network::{Networks, Tried};
-use super::pictures::{interval, word};
+use super::pictures::{by_waits, interval, word};
 use super::{Program, Share, grid_page};
 use crate::error::Error;
 use crate::folder::Folder;
@@ -185,6 +185,7 @@ impl Report {
     #[must_use]
     pub fn table(&self, style: TableStyle) -> String {
         let row = |emulation: &Emulation| {
+            let [by_waits, by_waits_within] = by_waits(emulation);
             vec![
                 emulation.network.clone(),
                 format!("{:.0} %", emulation.local_share * 100.0),
@@ -193,6 +194,8 @@ impl Report {
                 seconds(&emulation.delayed_seconds),
                 interval(&emulation.slowdown),
                 word(emulation.within_5_percent).to_owned(),
+                by_waits,
+                by_waits_within,
                 format!("{:.3}", emulation.swap_gbps),
             ]
         };
@@ -205,9 +208,11 @@ impl Report {
                 "with them, s",
                 "slowdown (95 %)",
                 "within 5 %",
+                "by waits (95 %)",
+                "by waits within 5 %",
                 "swap, Gb/s",
             ],
-            text_columns: &[0, 6],
+            text_columns: &[0, 6, 8],
             optional_columns: &[],
             rows: self.emulations.iter().map(row).collect(),
         }

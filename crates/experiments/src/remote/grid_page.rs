@@ -10,8 +10,8 @@ use ethermem_sim::report::{
 use super::emulate::{Cheapest, Report};
 use super::network::Tried;
 use super::pictures::{
-    Place, SLOWDOWN, by_swap, coefficient, distinct, ends, figure, interval, lines, local_axis,
-    loss_mark, percent, series, slowdown_axis, swap_place, table, word,
+    Place, SLOWDOWN, by_swap, by_waits, coefficient, distinct, ends, figure, interval, lines,
+    local_axis, loss_mark, percent, series, slowdown_axis, swap_place, table, word,
 };
 use crate::folder::origin;
 use crate::runner::Runner;
@@ -242,11 +242,14 @@ fn correlations(points: &[Point<'_>]) -> TableSection {
 
 fn all(points: &[Point<'_>]) -> TableSection {
     let row = |(_, emulation): &Point<'_>| {
+        let [by_waits, by_waits_within] = by_waits(emulation);
         vec![
             percent(emulation.local_share),
             emulation.network.clone(),
             interval(&emulation.slowdown),
             word(emulation.within_5_percent).to_owned(),
+            by_waits,
+            by_waits_within,
             emulation.repeats.to_string(),
             format!("{:.3}", emulation.undelayed_seconds.mean),
             format!("{:.3}", emulation.delayed_seconds.mean),
@@ -260,6 +263,8 @@ fn all(points: &[Point<'_>]) -> TableSection {
         "Network",
         "Slowdown (95 %)",
         "Within 5 %",
+        "By waits (95 %)",
+        "By waits within 5 %",
         "Repeats",
         "Without delays (s)",
         "With (s)",
@@ -272,7 +277,7 @@ fn all(points: &[Point<'_>]) -> TableSection {
         title: "All points".to_owned(),
         caption: "Means of all repeats. Delays were off what was asked for by so much on average."
             .to_owned(),
-        table: table(&columns, 4, points.iter().map(row).collect()),
+        table: table(&columns, 6, points.iter().map(row).collect()),
         notes: Vec::new(),
     }
 }
@@ -328,6 +333,7 @@ pub(super) mod samples {
             swap_gbps,
             counts: Counts::default(),
             accuracy: Accuracy::default(),
+            counted: None,
         }
     }
 }

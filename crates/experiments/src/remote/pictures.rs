@@ -10,7 +10,9 @@ pub(super) const SLOWDOWN: &str = "The slowdown is the program's time with the d
     over its time with the same share of its memory local and no delays, in runs that follow each \
     other. A mean is the geometric one of all pairs, an interval is of 95 % (Student's t of the \
     logarithms). What this machine itself takes to serve a page is in both times, so that it is \
-    not in the slowdown.";
+    not in the slowdown. By waits, the slowdown is 1 plus the time that threads wait for the \
+    network over that of the program without delays, less what other programs took of the \
+    processors: it does not depend on what else runs.";
 
 pub(super) fn local_axis() -> Axis {
     Axis::of_data("Memory that is local (% of the peak)", Scale::Linear, 0)
@@ -74,6 +76,14 @@ pub(super) fn word(verdict: Verdict) -> &'static str {
         Verdict::Above => "no",
         Verdict::Undecided => "undecided",
     }
+}
+
+/// The slowdown by counted waits, and whether it is within 5 %, for people.
+pub(super) fn by_waits(emulation: &Emulation) -> [String; 2] {
+    emulation.counted.as_ref().map_or_else(
+        || ["–", "–"].map(str::to_owned),
+        |counted| [interval(&counted.slowdown), word(counted.within_5_percent).to_owned()],
+    )
 }
 
 pub(super) fn percent(share: f64) -> String {

@@ -8,7 +8,8 @@ use super::replays::{ReadTimes, Simulated};
 use super::{Point, Profiled, Study, figures};
 use crate::folder::origin;
 use crate::remote::pictures::{
-    SLOWDOWN, coefficient, distinct, interval, percent, swap_place, table as numbers, word,
+    SLOWDOWN, by_waits, coefficient, distinct, interval, percent, swap_place, table as numbers,
+    word,
 };
 use crate::remote::size;
 use crate::runner::Runner;
@@ -281,6 +282,8 @@ fn all(study: &Study) -> TableSection {
         "Fabric's slowdown",
         "Program's slowdown (95 %)",
         "Within 5 %",
+        "By waits (95 %)",
+        "By waits within 5 %",
         "Repeats",
         "Without delays (s)",
         "With (s)",
@@ -307,6 +310,8 @@ fn point_row(point: &Point) -> Vec<String> {
         number(times.map(|times| of(times) / 1e3), 3)
     };
     let emulation = point.emulation.as_ref();
+    let [by_waits, by_waits_within] =
+        emulation.map_or_else(|| ["–", "–"].map(str::to_owned), by_waits);
     let of = |of: fn(&Emulation) -> f64| number(emulation.map(of), 3);
     let of_network = |of: fn(&Simulated) -> Option<f64>| number(network.and_then(of), 3);
     vec![
@@ -321,6 +326,8 @@ fn point_row(point: &Point) -> Vec<String> {
         of_network(|network| network.slowdown_mean),
         emulation.map_or_else(|| "not run".to_owned(), |point| interval(&point.slowdown)),
         emulation.map_or("–", |point| word(point.within_5_percent)).to_owned(),
+        by_waits,
+        by_waits_within,
         emulation.map_or_else(|| "–".to_owned(), |point| point.repeats.to_string()),
         of(|emulation| emulation.undelayed_seconds.mean),
         of(|emulation| emulation.delayed_seconds.mean),
