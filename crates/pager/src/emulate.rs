@@ -187,7 +187,7 @@ pub enum Emulated {
 }
 
 struct Watch {
-    /// Of the last run.
+    /// Waits of the last run.
     waits: Waits,
     wanted_ns: u128,
     off_ns: u128,
