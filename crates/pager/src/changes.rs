@@ -168,7 +168,9 @@ impl Pager<'_> {
         self.forget(id, 0, !(PAGE_BYTES as u64 - 1));
         self.forked(id);
         self.set_occupied(id, 0);
-        self.processes.remove(&id);
+        if let Some(process) = self.processes.remove(&id) {
+            self.room.beside = self.room.beside.saturating_sub(process.beside);
+        }
         self.await_no_more(id);
     }
 

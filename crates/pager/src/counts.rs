@@ -43,6 +43,10 @@ pub struct Counts {
     pub unserved: u64,
     /// Largest number of pages in local memory at once.
     pub peak_pages: u64,
+    /// Largest number of pages of files and shared memory in local memory at once, which the limit
+    /// does not count. A page counts for each process that has it.
+    #[serde(default)]
+    pub beside_pages: u64,
     /// Largest number of pages that the program held at once, locally and remotely.
     pub held_pages: u64,
 }

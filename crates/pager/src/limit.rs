@@ -39,6 +39,9 @@ const FORK_PATIENCE: Duration = Duration::from_secs(1);
 pub(crate) struct Room {
     /// Pages in the memory of programs: the sum over all processes.
     pub(crate) occupied: u64,
+    /// Resident pages of files and shared memory, which the limit does not count: the sum over all
+    /// processes.
+    pub(crate) beside: u64,
     /// True once new mappings wait for their registration.
     pub(crate) is_held: bool,
     /// True once local memory would have exceeded its limit; part of it is the standby list then.
@@ -82,8 +85,10 @@ impl Pager<'_> {
     /// Reads how much memory a process occupies.
     pub(crate) fn measure_one(&mut self, id: usize) {
         let Some(process) = self.processes.get_mut(&id) else { return };
-        let Some(pages) = process.files.as_ref().map(ProcessFiles::occupied) else { return };
-        let pages = pages.saturating_sub(process.shared);
+        let Some(resident) = process.files.as_ref().map(ProcessFiles::resident) else { return };
+        let beside = std::mem::replace(&mut process.beside, resident.shared);
+        self.room.beside = (self.room.beside + resident.shared).saturating_sub(beside);
+        let pages = resident.private.saturating_sub(process.shared);
         process.has_grown |= pages > process.occupied + GROWN_PAGES;
         self.set_occupied(id, pages);
     }
@@ -108,6 +113,7 @@ impl Pager<'_> {
     pub(crate) fn note_peak(&mut self) {
         let local = self.room.occupied + self.standby.pages();
         let remote = self.setup.store.pages();
+        self.counts.beside_pages = self.counts.beside_pages.max(self.room.beside);
         self.counts.peak_pages = self.counts.peak_pages.max(local);
         self.counts.held_pages = self.counts.held_pages.max(local + remote);
     }

@@ -130,12 +130,22 @@ fn registered_of(smaps: &str) -> Vec<Registered> {
     found
 }
 
-/// Pages of private memory that a process occupies, from the text of `/proc/PID/statm`: resident
-/// pages minus those of files and shared memory.
-fn occupied(statm: &str) -> Option<u64> {
-    let mut words = statm.split_ascii_whitespace().skip(1);
-    let (resident, shared): (u64, u64) = (words.next()?.parse().ok()?, words.next()?.parse().ok()?);
-    Some(resident.saturating_sub(shared))
+/// Resident pages of a process.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Resident {
+    /// Pages of private memory.
+    pub(crate) private: u64,
+    /// Pages of files and of shared memory.
+    pub(crate) shared: u64,
+}
+
+impl Resident {
+    /// Parses the text of `/proc/PID/statm`.
+    fn parse(statm: &str) -> Option<Resident> {
+        let mut words = statm.split_ascii_whitespace().skip(1);
+        let (all, shared): (u64, u64) = (words.next()?.parse().ok()?, words.next()?.parse().ok()?);
+        Some(Resident { private: all.saturating_sub(shared), shared })
+    }
 }
 
 /// The files of one process that the pager keeps open.
@@ -161,11 +171,11 @@ impl ProcessFiles {
         std::fs::read_to_string(&self.maps)
     }
 
-    /// Pages of private memory that the process occupies now; 0 when it has ended.
-    pub(crate) fn occupied(&self) -> u64 {
+    /// The process's resident pages now; none when it has ended.
+    pub(crate) fn resident(&self) -> Resident {
         let mut text = [0; 128];
         let bytes = self.statm.read_at(&mut text, 0).unwrap_or(0);
-        std::str::from_utf8(&text[..bytes]).ok().and_then(occupied).unwrap_or(0)
+        std::str::from_utf8(&text[..bytes]).ok().and_then(Resident::parse).unwrap_or_default()
     }
 }
 
@@ -179,7 +189,7 @@ pub(crate) fn process_of(thread: u32) -> Option<u32> {
 #[cfg(test)]
 mod tests {
     use super::{
-        AnonymousRange, ProcessFiles, Registered, occupied, process_of, registered, registered_of,
+        AnonymousRange, ProcessFiles, Registered, Resident, process_of, registered, registered_of,
         runs, staying_pages, writable,
     };
 
@@ -258,8 +268,9 @@ VmFlags: rd wr mr mw me ac um
 
     #[test]
     fn files_do_not_count_as_occupied() {
-        assert_eq!(occupied("700 432 32 10 0 100 0\n"), Some(400));
-        assert_eq!(occupied(""), None);
+        let resident = Resident { private: 400, shared: 32 };
+        assert_eq!(Resident::parse("700 432 32 10 0 100 0\n"), Some(resident));
+        assert_eq!(Resident::parse(""), None);
     }
 
     #[test]
@@ -280,10 +291,10 @@ VmFlags: rd wr mr mw me ac um
         let here = held.as_ptr().addr() as u64;
         let maps = this.maps().expect("it has a map");
         assert!(writable(&maps).iter().any(|range| range.contains(&here)), "{here:x}");
-        let before = this.occupied();
+        let before = this.resident().private;
         let pages = 4096;
         let memory = vec![1_u8; pages * crate::protocol::PAGE_BYTES];
-        let more = this.occupied().saturating_sub(before);
+        let more = this.resident().private.saturating_sub(before);
         assert!(more >= pages as u64 / 2, "{more} pages more");
         drop(memory);
         let folder = tempfile::tempdir().expect("a folder");

@@ -75,6 +75,8 @@ pub(crate) struct Process {
     /// Pages that the process occupies, as last read and updated since. Only
     /// [`Pager::set_occupied`](crate::pager::Pager::set_occupied) changes it.
     pub(crate) occupied: u64,
+    /// Resident pages of files and shared memory, as far as they are in [`Room`](crate::limit::Room).
+    pub(crate) beside: u64,
     /// Pages that do not count, as the parent of a fork has them: those that stay in any case.
     pub(crate) shared: u64,
     /// True if it grew by other pages than the pager put.
@@ -131,6 +133,7 @@ impl Process {
             ordered: None,
             is_busy: false,
             occupied: 0,
+            beside: 0,
             shared: 0,
             has_grown: false,
             held: Held::No,

@@ -28,7 +28,18 @@ fn keeps(kind: &str, mib: u64, local: u64, processes: u64) {
         pager.arg(local.to_string()).arg(&program).args([kind, &mib.to_string()]);
         let (output, peak_kib) = peak::watched(&mut pager);
         judge(&output, peak_kib, kind, local, processes);
+        if kind == "shared" {
+            tells_of(&output, mib);
+        }
     }
+}
+
+/// The counts say that `mib` MiB are not limited, and the pages of libraries.
+fn tells_of(output: &Output, mib: u64) {
+    let told = String::from_utf8_lossy(&output.stderr);
+    let count = told.split_once("beside_pages: ").and_then(|(_, rest)| rest.split_once(','));
+    let pages: u64 = count.expect("it is counted").0.parse().expect("a number");
+    assert!((mib * 256..(mib + 16) * 256).contains(&pages), "{told}");
 }
 
 fn judge(output: &Output, peak_kib: u64, kind: &str, local: u64, processes: u64) {
@@ -72,4 +83,10 @@ fn a_heap_whose_blocks_come_and_go_keeps_the_limit() {
 #[test]
 fn memory_that_is_read_before_it_is_written_keeps_the_limit() {
     keeps("zeroes", 64, 8, 1);
+}
+
+/// Shared memory stays local, beside the limit, and the counts say so.
+#[test]
+fn shared_memory_is_beside_the_limit_and_told() {
+    keeps("shared", 32, 8, 1);
 }

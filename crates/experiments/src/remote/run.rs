@@ -71,6 +71,7 @@ impl Report {
         let mut rows = vec![
             vec!["held at most".to_owned(), size(counts.held_pages * 4096)],
             vec!["local at most".to_owned(), size(counts.peak_pages * 4096)],
+            vec!["files and shared memory beside".to_owned(), size(counts.beside_pages * 4096)],
             vec!["pages read for a waiting thread".to_owned(), counts.read_pages.to_string()],
             vec!["pages read along with them".to_owned(), counts.prefetched_pages.to_string()],
             vec!["pages written".to_owned(), counts.written_pages.to_string()],

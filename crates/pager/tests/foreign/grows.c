@@ -144,6 +144,21 @@ static void zeroes(uint64_t mib) {
             fail("a wrong word");
 }
 
+// Shared memory, which the pager does not serve, and then private memory.
+static void shared(uint64_t mib) {
+    size_t bytes = mib << 20;
+    uint64_t arguments[] = {7, mib};
+    uint64_t *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (at == MAP_FAILED)
+        fail("no memory");
+    for (size_t place = 0; place < bytes; place += PAGE)
+        at[place / 8] = word(5, place);
+    touch(arguments);
+    for (size_t place = 0; place < bytes; place += PAGE)
+        if (at[place / 8] != word(5, place))
+            fail("a wrong word");
+}
+
 int main(int count, char **words) {
     if (count != 3)
         fail("usage: grows KIND MEBIBYTES");
@@ -161,6 +176,8 @@ int main(int count, char **words) {
         churn(mib);
     else if (!strcmp(kind, "zeroes"))
         zeroes(mib);
+    else if (!strcmp(kind, "shared"))
+        shared(mib);
     else
         fail("no such kind");
     printf("clean\n");
