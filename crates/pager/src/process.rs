@@ -75,7 +75,7 @@ pub(crate) struct Process {
     /// Pages that the process occupies, as last read and updated since. Only
     /// [`Pager::set_occupied`](crate::pager::Pager::set_occupied) changes it.
     pub(crate) occupied: u64,
-    /// Resident pages of files and shared memory, as far as they are in [`Room`](crate::limit::Room).
+    /// Resident pages of files and shared memory when they were last counted.
     pub(crate) beside: u64,
     /// Pages that do not count, as the parent of a fork has them: those that stay in any case.
     pub(crate) shared: u64,

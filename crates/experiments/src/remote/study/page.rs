@@ -159,13 +159,21 @@ fn notices(study: &Study) -> Vec<String> {
     }
     let emulations = || study.points.iter().filter_map(|point| point.emulation.as_ref());
     let is_undecided = |emulation: &&Emulation| emulation.within_5_percent == Verdict::Undecided;
-    let undecided = emulations().filter(is_undecided).count();
-    if undecided > 0 && study.inputs.repeats_max > 1 {
+    let undecided: Vec<&Emulation> = emulations().filter(is_undecided).collect();
+    if !undecided.is_empty() && study.inputs.repeats_max > 1 {
+        let by_waits = |verdict: Verdict| {
+            let is_so =
+                |it: &&&Emulation| it.counted.is_some_and(|by| by.within_5_percent == verdict);
+            undecided.iter().filter(is_so).count()
+        };
         notices.push(format!(
-            "{undecided} of {} slowdowns are undecided: 1.05 is in their intervals after {} \
-             repeats at most.",
+            "{} of {} slowdowns are undecided: 1.05 is in their intervals after {} repeats at \
+             most. By waits, {} of them are within 5 % and {} above.",
+            undecided.len(),
             emulations().count(),
-            study.inputs.repeats_max
+            study.inputs.repeats_max,
+            by_waits(Verdict::Within),
+            by_waits(Verdict::Above),
         ));
     }
     let noise = study.all_local.as_ref().map(|emulation| &emulation.slowdown);
@@ -343,6 +351,7 @@ fn rows_of(study: &Study) -> Vec<(u64, &str)> {
 
 #[cfg(test)]
 mod tests {
+    use ethermem_pager::{Counted, Estimate};
     use ethermem_sim::report::Plot;
 
     use super::super::kept::Inputs;
@@ -453,6 +462,30 @@ mod tests {
         assert_eq!(load.panels[0].items[0].points, [(10.0, 2.5), (50.0, 0.5)]);
         // Three points on a line: 0.9, 0.5 and 0 Gb/s; tcp has two.
         assert_eq!(page.last[1].table.rows[1][2..], ["2", "–"]);
+    }
+
+    #[test]
+    fn what_the_clock_does_not_decide_waits_may() {
+        let mut study = study();
+        for (point, by_waits) in study.points.iter_mut().zip([1.2, 1.0, 1.05, 1.02]) {
+            let slowdown = Estimate { mean: by_waits, low: Some(by_waits), high: Some(by_waits) };
+            let counted = Counted {
+                stopped_seconds: slowdown,
+                waited_seconds: slowdown,
+                quiet_seconds: slowdown,
+                slowdown,
+                within_5_percent: slowdown.verdict(1.05),
+            };
+            let undecided = emulation("named", 0.5, 1.05, Some(0.01), 1.0);
+            point.emulation = Some(Emulation { counted: Some(counted), ..undecided });
+        }
+        let page = page(&study, 1, &runner());
+        assert_eq!(
+            page.notices,
+            ["4 of 4 slowdowns are undecided: 1.05 is in their intervals after 12 repeats at \
+                 most. By waits, 3 of them are within 5 % and 1 above."]
+        );
+        assert!(page.last[2].table.rows[0].iter().any(|cell| cell == "1.200 (1.200 to 1.200)"));
     }
 
     #[test]
