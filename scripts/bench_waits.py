@@ -46,8 +46,21 @@ def emulate(command: str, repeats: int, program: list[str]) -> list[dict]:
         words = [command, "emulate", "--local", "50%", "--latency-us", "5,20,100"]
         words += ["--bandwidth-gbps", "40", "--repeats", str(repeats)]
         words += ["--repeats-max", str(repeats), "--report", str(report), "--", *program]
-        subprocess.run(words, check=True, stdout=subprocess.DEVNULL)
+        try:
+            ended = subprocess.run(words, check=False, stdout=subprocess.DEVNULL)
+        except OSError as error:
+            sys.exit(f"{command}: {error.strerror}")
+        if ended.returncode != 0:
+            sys.exit(ended.returncode if ended.returncode > 0 else 2)
         return json.loads(report.read_text())["emulations"]
+
+
+def counts(text: str) -> list[int]:
+    """Parse numbers of programs."""
+    numbers = [int(part) for part in text.split(",")]
+    if min(numbers) < 0:
+        raise ValueError
+    return numbers
 
 
 def shown(slowdown: dict, verdict: str) -> str:
@@ -59,13 +72,13 @@ def main() -> None:
     """Measure, and print a table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--command", default="target/release/ethermem")
-    parser.add_argument("--busy", default="0,4,8", help="numbers of programs beside it")
+    parser.add_argument("--busy", type=counts, default="0,4,8", help="numbers of programs beside it")
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("program", nargs="*", default=[sys.executable, "-c", LOOKUPS])
     arguments = parser.parse_args()
     print("| network | beside | without delays, s | by the clock | by waits |")
     print("|---|---|---|---|---|")
-    for count in map(int, arguments.busy.split(",")):
+    for count in arguments.busy:
         with beside(count):
             done = emulate(arguments.command, arguments.repeats, arguments.program)
         for emulation in done:

@@ -168,6 +168,19 @@ pub struct Emulation {
     pub accuracy: Accuracy,
 }
 
+impl Emulation {
+    /// Whether the slowdown is within 5 %: by the clock, and by waits where the clock does not
+    /// decide.
+    #[must_use]
+    pub fn verdict(&self) -> Verdict {
+        let by_waits = self.counted.map_or(Verdict::Undecided, |it| it.within_5_percent);
+        match self.within_5_percent {
+            Verdict::Undecided => by_waits,
+            decided => decided,
+        }
+    }
+}
+
 /// A network to be emulated.
 #[derive(Clone, Debug)]
 pub struct Network {
@@ -301,14 +314,14 @@ pub fn emulate(
         if !second.status.success() {
             return Ok(Emulated::Failed(second.status));
         }
-        without.push(first.elapsed.as_secs_f64());
+        let seconds = first.elapsed.as_secs_f64();
+        without.push(seconds);
         with.push(second.elapsed.as_secs_f64());
         let moved =
             first.counts.read_pages + first.counts.prefetched_pages + first.counts.written_pages;
         let bits = (moved * PAGE_BYTES as u64 * 8) as f64;
-        swap.push(bits / first.elapsed.as_secs_f64() / 1e9);
-        ratios.push(second.elapsed.as_secs_f64() / first.elapsed.as_secs_f64());
-        let seconds = first.elapsed.as_secs_f64();
+        swap.push(bits / seconds / 1e9);
+        ratios.push(second.elapsed.as_secs_f64() / seconds);
         pairs.extend(first.account.map(|account| Pair::new(seconds, &account, &watch.waits)));
         done += 1;
         let slowdown = Estimate::of_ratios(&ratios);

@@ -81,12 +81,12 @@ fn every_operation_goes_over_two_to_four_interfaces_and_each_carries_its_share()
         use_all(&pool);
         use_long_ones(&pool);
         let shares = answered(&two, links, || {
-            load(&pool, |rounds| rounds == 20);
+            // So many that a link that is read late beside other work makes up for it.
+            load(&pool, |rounds| rounds == 60);
         });
         let all: u64 = shares.iter().sum();
-        assert!(all > 20 * READS * BYTES, "{shares:?}");
-        // Beside other work a link may be read less often for a while.
-        let least = all / links as u64 / 3;
+        assert!(all > 60 * READS * BYTES, "{shares:?}");
+        let least = all / links as u64 / 2;
         assert!(shares.iter().all(|&share| share > least), "{shares:?}");
         two.client.enter(|| pool.close()).unwrap();
     }

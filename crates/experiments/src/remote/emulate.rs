@@ -53,7 +53,7 @@ pub struct Report {
     pub cheapest: Vec<Cheapest>,
 }
 
-/// The slowest network whose slowdown is within 5 %.
+/// The slowest network whose slowdown is within 5 % ([`Emulation::verdict`]).
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Cheapest {
     /// Fraction of the peak that is local.
@@ -62,7 +62,7 @@ pub struct Cheapest {
     pub network: Option<String>,
     /// Its slowdown.
     pub slowdown: Option<Estimate>,
-    /// Names of cheaper networks whose intervals do not decide.
+    /// Names of cheaper networks of which neither the clock nor waits decide.
     pub undecided: Vec<String>,
 }
 
@@ -165,10 +165,10 @@ fn cheapest(emulations: &[Emulation], tried: &[Tried]) -> Vec<Cheapest> {
             let mut emulations = from_cheapest.into_iter().map(|(emulation, _)| emulation);
             let mut undecided = Vec::new();
             let first = emulations.find(|emulation| {
-                if emulation.within_5_percent == Verdict::Undecided {
+                if emulation.verdict() == Verdict::Undecided {
                     undecided.push(emulation.network.clone());
                 }
-                emulation.within_5_percent == Verdict::Within
+                emulation.verdict() == Verdict::Within
             });
             Cheapest {
                 local_share: chunk[0].local_share,
@@ -185,7 +185,7 @@ impl Report {
     #[must_use]
     pub fn table(&self, style: TableStyle) -> String {
         let row = |emulation: &Emulation| {
-            let [by_waits, by_waits_within] = by_waits(emulation);
+            let [by_waits, by_waits_within] = by_waits(emulation.counted.as_ref());
             vec![
                 emulation.network.clone(),
                 format!("{:.0} %", emulation.local_share * 100.0),
@@ -226,7 +226,7 @@ fn seconds(estimate: &Estimate) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::grid_page::samples::{emulation, tried};
+    use super::super::grid_page::samples::{counted, emulation, tried};
     use super::{Cheapest, cheapest};
 
     #[test]
@@ -249,5 +249,9 @@ mod tests {
         assert_eq!(Cheapest { undecided: Vec::new(), ..found[0].clone() }, none);
         assert_eq!(found[1].network.as_deref(), Some("1 us, 40 Gb/s"));
         assert_eq!(found[1].undecided, ["5 us, 40 Gb/s"], "1.06 is over, the mean is not");
+        emulations[4].counted = counted(1.03);
+        let by_waits = &cheapest(&emulations, &tried)[1];
+        assert_eq!(by_waits.network.as_deref(), Some("5 us, 40 Gb/s"));
+        assert_eq!(by_waits.undecided.len(), 0);
     }
 }

@@ -1,6 +1,6 @@
 //! Parts that the pages of `emulate` and `study` share.
 
-use ethermem_pager::{Emulation, Estimate, LOSS_MAX, Verdict};
+use ethermem_pager::{Counted, Emulation, Estimate, LOSS_MAX, Verdict};
 use ethermem_sim::report::{
     Axis, DataTable, Figure, LinePlot, Mark, Panel, Plot, Role, Scale, Series,
 };
@@ -79,8 +79,8 @@ pub(super) fn word(verdict: Verdict) -> &'static str {
 }
 
 /// The slowdown by counted waits, and whether it is within 5 %, for people.
-pub(super) fn by_waits(emulation: &Emulation) -> [String; 2] {
-    emulation.counted.as_ref().map_or_else(
+pub(super) fn by_waits(counted: Option<&Counted>) -> [String; 2] {
+    counted.map_or_else(
         || ["–", "–"].map(str::to_owned),
         |counted| [interval(&counted.slowdown), word(counted.within_5_percent).to_owned()],
     )

@@ -107,8 +107,8 @@ fn at_a_glance(study: &Study) -> TableSection {
         caption: format!(
             "Mean of the repeats, and its 95 % interval: 1.05 is 5 % longer. {all_local}The last \
             column is the least share below 100 % that was tried from which on every interval is \
-            at most 1.05. Where intervals have 1.05 in them, it is undecided, and the least share \
-            that may be enough stands beside."
+            at most 1.05, or that of the slowdown by waits where 1.05 is in the interval. If it is \
+            in both, it is undecided, and the least share that may be enough stands beside."
         ),
         table: numbers(&names, 1, rows),
         notes: reasons(study),
@@ -120,7 +120,7 @@ fn at_a_glance(study: &Study) -> TableSection {
 fn least_local(shares: &[f64], slowdowns: &[Option<&Emulation>]) -> String {
     let least = |allowed: &[Verdict]| {
         let is_small = |emulation: &&Option<&Emulation>| {
-            emulation.is_some_and(|emulation| allowed.contains(&emulation.within_5_percent))
+            emulation.is_some_and(|emulation| allowed.contains(&emulation.verdict()))
         };
         let small = slowdowns.iter().rev().take_while(is_small).count();
         shares.get(shares.len() - small).copied()
@@ -318,8 +318,7 @@ fn point_row(point: &Point) -> Vec<String> {
         number(times.map(|times| of(times) / 1e3), 3)
     };
     let emulation = point.emulation.as_ref();
-    let [by_waits, by_waits_within] =
-        emulation.map_or_else(|| ["–", "–"].map(str::to_owned), by_waits);
+    let [by_waits, by_waits_within] = by_waits(emulation.and_then(|it| it.counted.as_ref()));
     let of = |of: fn(&Emulation) -> f64| number(emulation.map(of), 3);
     let of_network = |of: fn(&Simulated) -> Option<f64>| number(network.and_then(of), 3);
     vec![
@@ -351,14 +350,13 @@ fn rows_of(study: &Study) -> Vec<(u64, &str)> {
 
 #[cfg(test)]
 mod tests {
-    use ethermem_pager::{Counted, Estimate};
     use ethermem_sim::report::Plot;
 
     use super::super::kept::Inputs;
     use super::super::replays::{ReadTimes, Replayed, Simulated};
     use super::super::{Alone, Point, Study};
     use super::{Emulation, least_local, page, table};
-    use crate::remote::grid_page::samples::emulation;
+    use crate::remote::grid_page::samples::{counted, emulation};
     use crate::runner::samples::runner;
 
     fn point(fabric: &str, share: f64, slowdown: Option<f64>) -> Point {
@@ -445,6 +443,11 @@ mod tests {
         assert_eq!(least(undecided), "25 %; undecided from 10 %");
         assert_eq!(least([Some(&large), Some(&small), Some(&unclear)]), "undecided from 25 %");
         assert_eq!(least([Some(&small), Some(&large), Some(&large)]), "none");
+        let by_waits = |mean: f64| Emulation { counted: counted(mean), ..of(1.05) };
+        let (cheap, dear) = (by_waits(1.02), by_waits(1.08));
+        assert_eq!(least([Some(&dear), Some(&cheap), Some(&cheap)]), "25 %", "waits decide");
+        let clock = Emulation { counted: counted(1.02), ..of(1.07) };
+        assert_eq!(least([Some(&clock), Some(&small), Some(&small)]), "25 %", "the clock does");
     }
 
     #[test]
@@ -468,16 +471,8 @@ mod tests {
     fn what_the_clock_does_not_decide_waits_may() {
         let mut study = study();
         for (point, by_waits) in study.points.iter_mut().zip([1.2, 1.0, 1.05, 1.02]) {
-            let slowdown = Estimate { mean: by_waits, low: Some(by_waits), high: Some(by_waits) };
-            let counted = Counted {
-                stopped_seconds: slowdown,
-                waited_seconds: slowdown,
-                quiet_seconds: slowdown,
-                slowdown,
-                within_5_percent: slowdown.verdict(1.05),
-            };
             let undecided = emulation("named", 0.5, 1.05, Some(0.01), 1.0);
-            point.emulation = Some(Emulation { counted: Some(counted), ..undecided });
+            point.emulation = Some(Emulation { counted: counted(by_waits), ..undecided });
         }
         let page = page(&study, 1, &runner());
         assert_eq!(
