@@ -57,10 +57,10 @@ def emulate(command: str, repeats: int, program: list[str]) -> list[dict]:
 
 def counts(text: str) -> list[int]:
     """Parse numbers of programs."""
-    numbers = [int(part) for part in text.split(",")]
-    if min(numbers) < 0:
-        raise ValueError
-    return numbers
+    parts = text.split(",")
+    if not all(part.isdecimal() for part in parts):
+        raise argparse.ArgumentTypeError(f"{text}: must be whole numbers such as 0,4,8")
+    return [int(part) for part in parts]
 
 
 def shown(slowdown: dict, verdict: str) -> str:
@@ -72,7 +72,7 @@ def main() -> None:
     """Measure, and print a table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--command", default="target/release/ethermem")
-    parser.add_argument("--busy", type=counts, default="0,4,8", help="numbers of programs beside it")
+    parser.add_argument("--busy", type=counts, default="0,4,8", help="programs beside it")
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("program", nargs="*", default=[sys.executable, "-c", LOOKUPS])
     arguments = parser.parse_args()

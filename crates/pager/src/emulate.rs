@@ -169,8 +169,7 @@ pub struct Emulation {
 }
 
 impl Emulation {
-    /// Whether the slowdown is within 5 %: by the clock, and by waits where the clock does not
-    /// decide.
+    /// The slowdown compared with 5 %: by the clock, and by waits where the clock does not decide.
     #[must_use]
     pub fn verdict(&self) -> Verdict {
         let by_waits = self.counted.map_or(Verdict::Undecided, |it| it.within_5_percent);
