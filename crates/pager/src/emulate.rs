@@ -78,6 +78,12 @@ impl Estimate {
         }
     }
 
+    /// True if two intervals have a part in common.
+    fn overlaps(&self, other: &Estimate) -> bool {
+        let begins_in = |one: &Estimate, other: &Estimate| one.low <= other.high;
+        self.low.is_some() && begins_in(self, other) && begins_in(other, self)
+    }
+
     /// True if the interval of a slowdown decides about [`LOSS_MAX`] and is narrow enough to mean
     /// something, or if it is so narrow that the slowdown is just at the limit.
     fn is_useful(&self) -> bool {
@@ -169,13 +175,16 @@ pub struct Emulation {
 }
 
 impl Emulation {
-    /// The slowdown compared with 5 %: by the clock, and by waits where the clock does not decide.
+    /// The slowdown compared with 5 %: by waits, which do not depend on what else runs. Where they
+    /// do not decide, the clock does, if its interval has a part of theirs.
     #[must_use]
     pub fn verdict(&self) -> Verdict {
-        let by_waits = self.counted.map_or(Verdict::Undecided, |it| it.within_5_percent);
-        match self.within_5_percent {
-            Verdict::Undecided => by_waits,
-            decided => decided,
+        let Some(counted) = &self.counted else { return self.within_5_percent };
+        match counted.within_5_percent {
+            Verdict::Undecided if counted.slowdown.overlaps(&self.slowdown) => {
+                self.within_5_percent
+            }
+            by_waits => by_waits,
         }
     }
 }

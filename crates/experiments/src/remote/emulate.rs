@@ -62,7 +62,7 @@ pub struct Cheapest {
     pub network: Option<String>,
     /// Its slowdown.
     pub slowdown: Option<Estimate>,
-    /// Names of cheaper networks of which neither the clock nor waits decide.
+    /// Names of cheaper networks of which neither waits nor the clock decide.
     pub undecided: Vec<String>,
 }
 

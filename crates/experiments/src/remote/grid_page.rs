@@ -78,10 +78,10 @@ fn cheapest(found: &[Cheapest]) -> TableSection {
         id: "cheapest".to_owned(),
         title: "The cheapest network within 5 %".to_owned(),
         caption: "For each share, the lowest rate, and at it the longest latency, for which the \
-            whole interval of the slowdown is at most 1.05, or that of the slowdown by waits where \
-            1.05 is in the interval. Cheaper networks with 1.05 in both are undecided: more \
-            repeats, or a quieter machine, may make one of them the answer. The study's Table 3, \
-            of this program."
+            slowdown by waits is at most 1.05 with its interval. Where 1.05 is in that, the \
+            clock's interval decides if it has a part of it. Else a cheaper network is undecided: \
+            more repeats, or a quieter machine, may make it the answer. The study's Table 3, of \
+            this program."
             .to_owned(),
         table: table(
             &["Local", "Network", "Slowdown (95 %)", "Undecided, and cheaper"],
