@@ -50,9 +50,12 @@ pub struct Repeats {
 }
 
 impl Repeats {
-    /// True if the estimate needs no further repeat, or may have none.
-    fn are_enough(self, done: u32, slowdown: &Estimate) -> bool {
-        done >= self.most || (done >= self.least && slowdown.is_useful())
+    /// True if neither the clock's slowdown nor that of waits needs a further repeat, or if none is
+    /// allowed. One that tells enough is enough: by waits it does on a busy machine, too.
+    fn are_enough(self, done: u32, clock: &Estimate, waits: Option<&Counted>) -> bool {
+        let is_known =
+            || clock.is_useful() || waits.is_some_and(|counted| counted.slowdown.is_useful());
+        done >= self.most || (done >= self.least && is_known())
     }
 }
 
@@ -259,6 +262,10 @@ pub struct DelayedRun {
     pub network: String,
     /// Duration from start to end.
     pub seconds: f64,
+    /// Time in seconds during which at least one thread waited for the network.
+    pub stopped_seconds: f64,
+    /// Time in seconds for which the thread that waited longest did so.
+    pub waited_seconds: f64,
     /// Counters of the run.
     pub counts: Counts,
     /// Accuracy of the delays.
@@ -283,6 +290,8 @@ pub fn emulate_once(
     let run = DelayedRun {
         network: network.name.clone(),
         seconds: outcome.elapsed.as_secs_f64(),
+        stopped_seconds: watch.waits.any_seconds(),
+        waited_seconds: watch.waits.longest_seconds(),
         counts: outcome.counts,
         accuracy: watch.accuracy(),
     };
@@ -311,7 +320,7 @@ pub fn emulate(
     let mut watch = Watch::new();
     let (mut without, mut with, mut swap) = (Vec::new(), Vec::new(), Vec::new());
     let (mut ratios, mut pairs, mut done) = (Vec::new(), Vec::new(), 0);
-    let (slowdown, counts) = loop {
+    let (slowdown, counted, counts) = loop {
         let first = run(command, &plain, &mut Nothing)?;
         // A run that failed or was ended by a signal is the last one.
         if !first.status.success() {
@@ -333,8 +342,9 @@ pub fn emulate(
         pairs.extend(first.account.map(|account| Pair::new(seconds, &account, &watch.waits)));
         done += 1;
         let slowdown = Estimate::of_ratios(&ratios);
-        if repeats.are_enough(done, &slowdown) {
-            break (slowdown, second.counts);
+        let counted = (pairs.len() == without.len()).then(|| Counted::of(&pairs));
+        if repeats.are_enough(done, &slowdown, counted.as_ref()) {
+            break (slowdown, counted, second.counts);
         }
     };
     Ok(Emulated::Done(Box::new(Emulation {
@@ -346,7 +356,7 @@ pub fn emulate(
         delayed_seconds: Estimate::of(&with),
         slowdown,
         within_5_percent: slowdown.verdict(LOSS_MAX),
-        counted: (pairs.len() == without.len()).then(|| Counted::of(&pairs)),
+        counted,
         repeats: done,
         swap_gbps: Estimate::of(&swap).mean,
         counts,
@@ -357,6 +367,7 @@ pub fn emulate(
 #[cfg(test)]
 mod tests {
     use super::{Estimate, Repeats, Verdict, correlation};
+    use crate::counted::Counted;
 
     #[test]
     fn an_interval_decides_and_a_mean_does_not() {
@@ -376,15 +387,21 @@ mod tests {
     #[test]
     fn repeats_end_when_they_tell_something_or_there_were_enough() {
         let repeats = Repeats { least: 3, most: 12 };
-        let enough = |done, low, high| {
-            repeats.are_enough(done, &Estimate { mean: 1.0, low: Some(low), high: Some(high) })
-        };
+        let of = |low, high| Estimate { mean: 1.0, low: Some(low), high: Some(high) };
+        let enough = |done, low, high| repeats.are_enough(done, &of(low, high), None);
         assert!(!enough(2, 1.0, 1.01), "too few");
         assert!(enough(3, 1.0, 1.01));
         assert!(enough(3, 1.2, 1.4) && !enough(3, 1.2, 1.6), "over the limit, but by how much");
         assert!(!enough(11, 1.0, 1.1) && enough(12, 1.0, 1.1), "the limit is in it");
         assert!(enough(3, 1.045, 1.06), "just at the limit");
-        assert!(!Repeats { least: 1, most: 2 }.are_enough(1, &Estimate::of_ratios(&[1.0])));
+        let one = Estimate::of_ratios(&[1.0]);
+        assert!(!Repeats { least: 1, most: 2 }.are_enough(1, &one, None));
+
+        let by_waits = |slowdown| Counted { slowdown, ..Counted::of(&[]) };
+        let unclear = of(0.8, 1.4);
+        assert!(repeats.are_enough(3, &unclear, Some(&by_waits(of(1.01, 1.02)))), "waits decide");
+        assert!(!repeats.are_enough(3, &unclear, Some(&by_waits(of(1.0, 1.1)))), "nor do waits");
+        assert!(repeats.are_enough(3, &of(1.2, 1.3), Some(&by_waits(of(1.0, 1.1)))), "the clock");
     }
 
     #[test]

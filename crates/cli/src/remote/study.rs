@@ -50,8 +50,8 @@ pub(crate) struct Arguments {
           value_parser = clap::value_parser!(u32).range(REPEATS))]
     repeats: u32,
 
-    /// Largest number of them: more than --repeats where the interval of a slowdown does not tell
-    /// if it is within 5 %, or is wider than a quarter [default: 4 times --repeats; 1 of 1]
+    /// Largest number of them: more than --repeats where clock and waits do not tell if a slowdown
+    /// is within 5 %, or have intervals wider than a quarter [default: 4 times the least; 1 of 1]
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(REPEATS))]
     repeats_max: Option<u32>,
 

@@ -196,7 +196,12 @@ fn a_program_that_is_measured_from_outside_runs_once() {
     assert_eq!(called.err, "told\n");
     let report = report(folder.path());
     assert_eq!(report["accuracy"]["wanted_mean_ns"], 20_000.0);
-    assert!(report["counts"]["read_pages"].as_u64() > Some(100), "{report}");
+    let read_pages = report["counts"]["read_pages"].as_u64().unwrap();
+    assert!(read_pages > 100, "{report}");
+    let us = |name: &str| (report[name].as_f64().unwrap() * 1e6).round() as u64;
+    assert!(us("stopped_seconds") >= 20 * read_pages, "each of them is waited for: {report}");
+    assert!(us("waited_seconds") <= us("stopped_seconds"), "{report}");
+    assert!(us("stopped_seconds") <= us("seconds"), "{report}");
 }
 
 /// Completion times of a fabric: of awaited pages, and of prefetched runs.

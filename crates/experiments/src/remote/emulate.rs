@@ -139,6 +139,8 @@ impl Request {
 pub fn once_table(run: &DelayedRun, style: TableStyle) -> String {
     let rows = vec![
         vec!["duration, s".to_owned(), format!("{:.3}", run.seconds)],
+        vec!["a thread waited, s".to_owned(), format!("{:.3}", run.stopped_seconds)],
+        vec!["one thread waited at most, s".to_owned(), format!("{:.3}", run.waited_seconds)],
         vec!["pages read for a waiting thread".to_owned(), run.counts.read_pages.to_string()],
         vec![
             "mean error of delays, %".to_owned(),

@@ -168,8 +168,8 @@ fn notices(study: &Study) -> Vec<String> {
             undecided.iter().filter(is_so).count()
         };
         notices.push(format!(
-            "{} of {} slowdowns are undecided: 1.05 is in their intervals after {} repeats at \
-             most. By waits, {} of them are within 5 % and {} above.",
+            "{} of {} slowdowns are undecided by the clock: 1.05 is in their intervals after {} \
+             repeats at most. By waits, {} of them are within 5 % and {} above.",
             undecided.len(),
             emulations().count(),
             study.inputs.repeats_max,
@@ -493,8 +493,8 @@ mod tests {
         let page = page(&study, 1, &runner());
         assert_eq!(
             page.notices,
-            ["4 of 4 slowdowns are undecided: 1.05 is in their intervals after 12 repeats at \
-                 most. By waits, 3 of them are within 5 % and 1 above."]
+            ["4 of 4 slowdowns are undecided by the clock: 1.05 is in their intervals after 12 \
+                 repeats at most. By waits, 3 of them are within 5 % and 1 above."]
         );
         assert!(page.last[2].table.rows[0].iter().any(|cell| cell == "1.200 (1.200 to 1.200)"));
     }
