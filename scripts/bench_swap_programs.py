@@ -113,10 +113,15 @@ def middle(values: list) -> float:
 
 
 def cell(values: list) -> str:
-    """Return the median, the least and the most; or what kept a run from its end."""
-    if failed := [value for value in values if isinstance(value, str)]:
+    """Return the median, the least and the most; and what kept runs from their end, if any."""
+    ended = [value for value in values if not isinstance(value, str)]
+    failed = [value for value in values if isinstance(value, str)]
+    if not ended:
         return failed[0]
-    return f"{middle(values):.2f} ({min(values):.2f} to {max(values):.2f})"
+    spread = f"{min(ended):.2f} to {max(ended):.2f}"
+    if failed:
+        return f"{spread}; {len(failed)} of {len(values)} {failed[0]}"
+    return f"{middle(values):.2f} ({spread})"
 
 
 def over(ours: float, peer: float) -> str:
