@@ -117,6 +117,9 @@ pub struct Slot {
     pub spin_us: AtomicU32,
     /// Microseconds for which the next non-blocking call polls for room.
     pub room_us: AtomicU32,
+    /// How long a blocking call waits for a reader that takes nothing from the kernel's socket, so
+    /// that it may enter the ring.
+    pub drain_ms: AtomicU32,
     /// The listener that accepted it, plus 1.
     pub listener: AtomicU32,
     end: AtomicUsize,
@@ -166,6 +169,7 @@ impl Slot {
             tries: AtomicU32::new(0),
             spin_us: AtomicU32::new(0),
             room_us: AtomicU32::new(0),
+            drain_ms: AtomicU32::new(0),
             listener: AtomicU32::new(0),
             end: AtomicUsize::new(0),
             memory: AtomicUsize::new(0),
@@ -310,6 +314,7 @@ pub fn insert(fd: i32) -> Option<&'static Slot> {
         HIGHEST.fetch_max(number + 1, Ordering::AcqRel);
         slot.spin_us.store(rack::SPIN_US_MAX, Ordering::Relaxed);
         slot.room_us.store(tx::ROOM_US_MAX, Ordering::Relaxed);
+        slot.drain_ms.store(tx::DRAIN_MS_MOST, Ordering::Relaxed);
         slot.owed.store(-1, Ordering::Relaxed);
         slot.mailbox.store(-1, Ordering::Relaxed);
         slot.listener.store(0, Ordering::Relaxed);

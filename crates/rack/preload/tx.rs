@@ -19,7 +19,10 @@ pub const PIECE_BYTES: usize = 32 << 10;
 /// Bytes that the kernel may still hold when the stream of a blocking call returns to the ring.
 const KERNEL_QUEUE_BYTES: usize = 16 << 10;
 /// How long a blocking call waits for the kernel's queue while its reader takes nothing.
-const DRAIN_MS: u32 = 10;
+const DRAIN_MS_LEAST: u32 = 10;
+/// The same of a connection whose reader has always gone on: on a busy machine it has no processor
+/// for tens of milliseconds.
+pub const DRAIN_MS_MOST: u32 = 80;
 /// Longest time for which a non-blocking call polls memory for room, and the shortest, in
 /// microseconds.
 pub const ROOM_US_MAX: u32 = 100;
@@ -365,8 +368,14 @@ fn wait_for_drain(used: &Use, end: &End, mask: Option<&u64>) {
         return;
     }
     let queue = || sys::ioctl_number(used.fd, sys::SIOCOUTQ);
+    let drain_ms = &used.slot.drain_ms;
+    let limit_ms = drain_ms.load(Ordering::Relaxed);
     let (mut before, mut idle_ms) = (queue(), 0);
-    while before > KERNEL_QUEUE_BYTES && idle_ms < DRAIN_MS {
+    while before > KERNEL_QUEUE_BYTES {
+        if idle_ms >= limit_ms {
+            drain_ms.store((limit_ms / 2).max(DRAIN_MS_LEAST), Ordering::Relaxed);
+            return;
+        }
         // A signal or the end of the connection ends the wait.
         if sys::poll_masked(used.fd, 0, 1, mask) != Ok(0) {
             return;
@@ -375,4 +384,5 @@ fn wait_for_drain(used: &Use, end: &End, mask: Option<&u64>) {
         idle_ms = if now < before { 0 } else { idle_ms + 1 };
         before = now;
     }
+    drain_ms.store(DRAIN_MS_MOST, Ordering::Relaxed);
 }

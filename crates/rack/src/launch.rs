@@ -16,7 +16,7 @@ use nix::unistd::Pid;
 
 use crate::accounts::{Accounts, Report};
 use crate::offer::VARIABLE;
-use crate::{Config, Error};
+use crate::{Config, Error, uring};
 
 /// The library that is preloaded into programs.
 const LIBRARY: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/preload.so"));
@@ -60,8 +60,13 @@ pub fn run(config: &Config, words: &[OsString]) -> Result<(Report, ExitStatus), 
     let before = mask.thread_swap_mask(SigmaskHow::SIG_BLOCK);
     let before = before.map_err(|error| failed(error.to_string()))?;
     // The program must not inherit that these signals are blocked: it would never see them.
-    // SAFETY: the call that sets a mask may be used between fork and exec.
-    unsafe { command.pre_exec(move || Ok(before.thread_set_mask()?)) };
+    // SAFETY: all these calls may be used between fork and exec.
+    unsafe {
+        command.pre_exec(move || {
+            before.thread_set_mask()?;
+            uring::refuse()
+        });
+    }
     let mut child = command.spawn().map_err(|error| failed(error.to_string()))?;
     let has_ended = Arc::new(AtomicBool::new(false));
     forward(mask, &child, &has_ended);

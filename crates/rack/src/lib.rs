@@ -14,6 +14,7 @@ pub mod nics;
 pub mod offer;
 pub mod shared;
 mod sync;
+mod uring;
 
 pub use accounts::{Accounts, Report};
 pub use config::{Config, Node};

@@ -101,6 +101,11 @@ fn one_end_without_the_library_uses_the_kernel() {
 }
 
 #[test]
+fn a_program_finds_no_io_uring() {
+    case("ringless");
+}
+
+#[test]
 fn an_executed_program_and_a_passed_descriptor_go_on_by_the_kernel() {
     for name in ["executed", "passed"] {
         let report = case(name);

@@ -210,6 +210,17 @@ def plain() -> None:
         assert process.wait() == 0
 
 
+def ringless() -> None:
+    """A program, and one that it starts, find no io_uring: its calls would pass by the library."""
+    code = (
+        "import ctypes, errno\n"
+        "c = ctypes.CDLL(None, use_errno=True)\n"
+        "assert (c.syscall(425, 8, None), ctypes.get_errno()) == (-1, errno.ENOSYS)\n"
+    )
+    exec(code, {})
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
 def executed() -> None:
     """A program that is executed goes on with the socket, by the kernel."""
     server = listener()
@@ -548,7 +559,7 @@ def many() -> None:
 
 
 CASES = (
-    *(streams, fork, killed, plain, executed, passed, waits, alarms, many),
+    *(streams, fork, killed, plain, ringless, executed, passed, waits, alarms, many),
     *(reset, readers, watched, urgent, stopped, forks, behind),
 )
 
