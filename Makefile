@@ -191,6 +191,16 @@ bench-rack: build ## Measure iperf3, Redis, Open MPI and others on kernel socket
 bench-swap: build ## Measure programs with little local memory beside the kernel's swap in zram
 	$(PYTHON) scripts/bench_swap_programs.py --command $(TARGET)/release/ethermem
 
+# Root, and a kernel with zram; both swap to a file in this folder, too.
+.PHONY: bench-graph
+bench-graph: build ## Measure a graph larger than local memory: on pools, disk swap, zram
+	@$(PYTHON) scripts/python_env.py bench-graph python scripts/bench_graph.py \
+	    --command $(TARGET)/release/ethermem
+
+.PHONY: bench-swap-device
+bench-swap-device: build ## Measure pools as a swap device, and what a fault costs in software
+	$(PYTHON) scripts/bench_swap_device.py --command $(TARGET)/release/ethermem
+
 .PHONY: bench-waits
 bench-waits: build ## Measure what a network costs, by the clock and by waits, beside busy programs
 	$(PYTHON) scripts/bench_waits.py --command $(TARGET)/release/ethermem

@@ -171,28 +171,65 @@ def group() -> Iterator[Group]:
 
 
 @contextmanager
-def zram(bytes_max: int, page_cluster: int) -> Iterator[None]:
-    """Swap to a zram device of our own while the block runs, and remove it.
-
-    `page_cluster` is the logarithm of the pages that the kernel reads at a fault.
-    """
+def zram_device(bytes_max: int) -> Iterator[Path]:
+    """Make a zram device of our own, and remove it after the block."""
     number = (ZRAM / "hot_add").read_text().strip()
-    device = f"/dev/zram{number}"
-    cluster = Path("/proc/sys/vm/page-cluster")
-    before = cluster.read_text()
     try:
         Path(f"/sys/block/zram{number}/disksize").write_text(str(bytes_max))
-        _quiet("mkswap", device)
-        _quiet("swapon", "--priority", PRIORITY, device)
-        try:
-            cluster.write_text(str(page_cluster))
-            yield
-        finally:
-            cluster.write_text(before)
-            _quiet("swapoff", device)
+        yield Path(f"/dev/zram{number}")
     finally:
         (ZRAM / "hot_remove").write_text(number)
 
 
+@contextmanager
+def whole_file(folder: Path, bytes_max: int) -> Iterator[Path]:
+    """Make a file whose bytes are all allocated, and remove it after the block."""
+    path = folder / f"ethermem-bench-swap-{os.getpid()}"
+    file = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
+    try:
+        try:
+            os.posix_fallocate(file, 0, bytes_max)
+        finally:
+            os.close(file)
+        yield path
+    finally:
+        path.unlink()
+
+
+@contextmanager
+def swap_on(where: Path, page_cluster: int) -> Iterator[None]:
+    """Swap to a device or a file while the block runs.
+
+    `page_cluster` is the logarithm of the pages that the kernel reads at a fault.
+    """
+    cluster = Path("/proc/sys/vm/page-cluster")
+    before = cluster.read_text()
+    _quiet("mkswap", str(where))
+    _quiet("swapon", "--priority", PRIORITY, str(where))
+    try:
+        cluster.write_text(str(page_cluster))
+        yield
+    finally:
+        cluster.write_text(before)
+        _quiet("swapoff", str(where))
+
+
+@contextmanager
+def zram(bytes_max: int, page_cluster: int) -> Iterator[None]:
+    """Swap to a zram device of our own while the block runs, and remove it."""
+    with zram_device(bytes_max) as device, swap_on(device, page_cluster):
+        yield
+
+
+@contextmanager
+def swap_file(folder: Path, bytes_max: int, page_cluster: int) -> Iterator[None]:
+    """Swap to a file of our own while the block runs, and remove it."""
+    with whole_file(folder, bytes_max) as path, swap_on(path, page_cluster):
+        yield
+
+
 def _quiet(*command: str) -> None:
-    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    """Run a command; what it says on standard error is the message of its failure."""
+    ended = subprocess.run(command, capture_output=True, text=True, check=False)
+    if ended.returncode != 0:
+        raise OSError(ended.stderr.strip() or f"{command[0]} ended with {ended.returncode}")
