@@ -47,7 +47,6 @@ TMPFS_FILE_BYTES = 256 * MIB
 TMPFS_BLOCKS = [PAGE, 32 * PAGE]
 RAW_READS = 20_000
 SEED = 7
-US = 1e6
 NAMES = {"udp": "udp://", "ring": "ring://", "local": "local:", "sim": "sim:edm"}
 
 
@@ -67,7 +66,8 @@ def output(words: list[str], timeout_s: float) -> str:
 
 def device(options: argparse.Namespace, urls: dict[str, str]) -> list[dict]:
     """Return a round of reads of every pool, in each way."""
-    words = [*shlex.split(options.device), "--rounds", "1", "--pages", str(options.pages)]
+    words = [*shlex.split(options.device), "--rounds", str(options.turns)]
+    words += ["--pages", str(options.pages)]
     printed = output([*words, *urls.values()], options.timeout_s)
     names = {url: NAMES[kind] for kind, url in urls.items()}
     lines = csv.DictReader(printed.splitlines(), delimiter="\t")
@@ -111,11 +111,12 @@ def touched(words: list[str], touches: int, timeout_s: float) -> dict:
     said = dict(re.findall(r"(\w+)=(\S+)", printed))
     if said.get("sum") is None or said["sum"] != said["expected"]:
         raise BenchError(f"the pages that were touched say {printed.strip()!r}")
-    return {"touch_s": float(said["touch_s"]), "faults": int(said["faults"])}
+    counts = {"faults": int(said["faults"]), "slow": int(said["slow"])}
+    return counts | {"p10_us": float(said["p10_us"]), "p50_us": float(said["p50_us"])}
 
 
 def raw_us(path: Path) -> float:
-    """Return the mean time of reading a random page of a device or a file, directly."""
+    """Return the median time of reading a random page of a device or a file, directly."""
     source = random.Random(SEED)
     page = mmap.mmap(-1, PAGE)
     file = os.open(path, os.O_RDWR | os.O_DIRECT)
@@ -123,11 +124,13 @@ def raw_us(path: Path) -> float:
         for at in range(0, MEMORY_BYTES, PAGE):
             page[:] = source.randbytes(PAGE // 2) + bytes(PAGE // 2)
             os.pwritev(file, [page], at)
-        places = [source.randrange(MEMORY_BYTES // PAGE) * PAGE for _ in range(RAW_READS)]
-        began = time.monotonic()
-        for at in places:
+        times_ns = []
+        for _ in range(RAW_READS):
+            at = source.randrange(MEMORY_BYTES // PAGE) * PAGE
+            began = time.perf_counter_ns()
             os.preadv(file, [page], at)
-        return (time.monotonic() - began) / RAW_READS * US
+            times_ns.append(time.perf_counter_ns() - began)
+        return statistics.median(times_ns) / 1e3
     finally:
         os.close(file)
 
@@ -161,13 +164,8 @@ def on_pool(options: argparse.Namespace, local: int, pool: str) -> dict:
         words += ["--no-prefetch", "--report", report.name, "--"]
         found = touched(words, options.touches, options.timeout_s)
         pages = json.load(report)["pages"]
-    # Faults of before the touches count in the report: a page that was written once, and no more.
-    faults = pages["read_pages"] + pages["rescued_pages"]
-    return found | {
-        "faults": faults,
-        "transfer_us": alone["mean_ns"] / 1e3,
-        "taking_us": pages["taking_ns"] / 1e3 / max(pages["taken_pages"], 1),
-    }
+    taking_us = pages["taking_ns"] / 1e3 / max(pages["taken_pages"], 1)
+    return found | {"transfer_us": alone["p50_ns"] / 1e3, "taking_us": taking_us}
 
 
 def places(
@@ -177,7 +175,6 @@ def places(
     local = most.private // 4 // MIB * MIB
     limit = local + most.beside
     return {
-        "all local": lambda: touched([], options.touches, options.timeout_s),
         "zram": lambda: on_zram(limit, options),
         "swap file": lambda: on_file(limit, options),
         "`ethermem run`, pool in this machine": lambda: on_pool(options, local, urls["local"]),
@@ -235,27 +232,20 @@ def table_of_reads(reads: list[dict]) -> str:
     return markdown(heads, rows)
 
 
-def fault_us(found: dict, plain_s: float) -> float:
-    """Return the time of a fault: what the touches take longer than with all memory local."""
-    return (found["touch_s"] - plain_s) / max(found["faults"], 1) * US
-
-
 def table_of_faults(faults: dict[str, list[dict]]) -> str:
-    """Return a fault's time: in all, of the transfer alone, and the rest, which is software."""
-    plain_s = statistics.median(found["touch_s"] for found in faults["all local"])
+    """Return a fault's median: in all, of the transfer alone, and the rest, which is software."""
     rows = []
     for name, values in faults.items():
-        if name == "all local":
-            continue
-        every = [fault_us(found, plain_s) for found in values]
+        every = [found["p50_us"] for found in values]
         transfer = [found["transfer_us"] for found in values]
         software = [one - other for one, other in zip(every, transfer, strict=True)]
-        count = statistics.median(found["faults"] for found in values)
+        count = statistics.median(found["slow"] for found in values)
+        quick = spread([found["p10_us"] for found in values])
         takes = [found["taking_us"] for found in values if "taking_us" in found]
-        cells = [name, f"{count:,.0f}", *(spread(part) for part in (every, transfer, software))]
+        cells = [name, f"{count:,.0f}", spread(every), quick, spread(transfer), spread(software)]
         rows.append([*cells, spread(takes) if takes else "-"])
-    heads = ["where", "faults", "a fault, us", "transfer alone, us", "software, us"]
-    return markdown([*heads, "of it a page taken out, us"], rows)
+    heads = ["where", "faults", "a fault, p50, us", "p10, us", "transfer alone, p50, us"]
+    return markdown([*heads, "software, us", "a page taken out, mean, us"], rows)
 
 
 def arguments(words: list[str]) -> argparse.Namespace:
@@ -264,8 +254,9 @@ def arguments(words: list[str]) -> argparse.Namespace:
     parser.add_argument("--command", default="target/release/ethermem")
     parser.add_argument("--device", default=DEVICE, help="the bench that reads pools")
     parser.add_argument("--rounds", type=whole(1, 100), default=3)
-    parser.add_argument("--pages", type=whole(1, 100_000_000), default=50_000, help="of each way")
-    parser.add_argument("--touches", type=whole(1, 10_000_000), default=100_000)
+    parser.add_argument("--turns", type=whole(1, 1000), default=10, help="of each way, in a round")
+    parser.add_argument("--pages", type=whole(1, 100_000_000), default=4_000, help="of a turn")
+    parser.add_argument("--touches", type=whole(1, 10_000_000), default=50_000)
     parser.add_argument("--timeout-s", type=whole(1, 36_000), default=600, help="of each run")
     parser.add_argument("--swap-folder", type=folder, default=ROOT, help="on the disk to swap to")
     parser.add_argument("--json", type=Path, help="where to write all values")

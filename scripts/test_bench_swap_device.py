@@ -14,7 +14,6 @@ from bench_swap_device import (
     TOUCHES,
     dd,
     device,
-    fault_us,
     table_of_faults,
     table_of_reads,
     touched,
@@ -39,14 +38,14 @@ class Reads(unittest.TestCase):
             file.flush()
             # What follows is the shell's $0 and arguments.
             shell = f"sh -c 'cat {file.name}'"
-            options = argparse.Namespace(device=shell, pages=8, timeout_s=10)
+            options = argparse.Namespace(device=shell, pages=8, turns=2, timeout_s=10)
             found = device(options, {"local": "local:", "udp": "udp://127.0.0.1:1"})
         self.assertEqual([read["where"] for read in found], ["local:", "udp://"])
         self.assertEqual(found[1]["p50_us"], 20.0)
 
     def test_a_bench_that_fails_is_an_error_with_its_last_line(self):
         options = argparse.Namespace(
-            device="sh -c 'echo no pool >&2; exit 2'", pages=8, timeout_s=9
+            device="sh -c 'echo no pool >&2; exit 2'", pages=8, turns=2, timeout_s=9
         )
         with self.assertRaisesRegex(BenchError, "no pool"):
             device(options, {"local": "local:"})
@@ -81,19 +80,15 @@ class Reads(unittest.TestCase):
 
 
 class Faults(unittest.TestCase):
-    def test_a_fault_is_what_touches_take_longer(self):
-        # (1.1 s - 0.1 s) / 50,000 = 20 us.
-        self.assertAlmostEqual(fault_us({"touch_s": 1.1, "faults": 50_000}, 0.1), 20.0)
-
     def test_software_is_the_rest_of_a_fault(self):
-        zram = {"touch_s": 1.1, "faults": 50_000, "transfer_us": 4.0}
-        pool = {"touch_s": 2.1, "faults": 50_000, "transfer_us": 15.0, "taking_us": 3.0}
-        faults = {"all local": [{"touch_s": 0.1, "faults": 0}], "zram": [zram], "pool": [pool]}
+        zram = {"slow": 37_000, "p10_us": 9.0, "p50_us": 20.0, "transfer_us": 4.0}
+        pool = {"slow": 37_500, "p10_us": 30.0, "p50_us": 40.0, "transfer_us": 15.0}
+        faults = {"zram": [zram], "pool": [pool | {"taking_us": 3.0}]}
         self.assertEqual(
             [[cell.partition(" (")[0] for cell in row] for row in rows(table_of_faults(faults))],
             [
-                ["zram", "50,000", "20.00", "4.00", "16.00", "-"],
-                ["pool", "50,000", "40.00", "15.00", "25.00", "3.00"],
+                ["zram", "37,000", "20.00", "9.00", "4.00", "16.00", "-"],
+                ["pool", "37,500", "40.00", "30.00", "15.00", "25.00", "3.00"],
             ],
         )
 
@@ -107,7 +102,7 @@ class Faults(unittest.TestCase):
         self.assertGreater(int(said["sum"]), 0)
 
     def test_a_wrong_sum_is_an_error(self):
-        wrong = ["sh", "-c", "echo touch_s=1 faults=0 sum=1 expected=2"]
+        wrong = ["sh", "-c", "echo slow=0 faults=0 sum=1 expected=2"]
         with self.assertRaisesRegex(BenchError, "sum=1 expected=2"):
             touched(wrong, 1, 10)
 
