@@ -191,7 +191,7 @@ bench-rack: build ## Measure iperf3, Redis, Open MPI and others on kernel socket
 bench-swap: build ## Measure programs with little local memory beside the kernel's swap in zram
 	$(PYTHON) scripts/bench_swap_programs.py --command $(TARGET)/release/ethermem
 
-# Root, and a kernel with zram; both swap to a file in this folder, too.
+# Root, and a kernel with zram; both swap to a file in out, too.
 .PHONY: bench-graph
 bench-graph: build ## Measure a graph larger than local memory: on pools, disk swap, zram
 	@$(PYTHON) scripts/python_env.py bench-graph python scripts/bench_graph.py \

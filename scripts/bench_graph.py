@@ -277,11 +277,15 @@ def arguments(words: list[str]) -> argparse.Namespace:
     parser.add_argument("--local", type=whole(1, 100), default=25, help="percent of the peak")
     parser.add_argument("--places", nargs="+", choices=every, default=every)
     parser.add_argument("--timeout-s", type=whole(1, 36_000), default=600, help="of a run")
-    parser.add_argument("--swap-folder", type=folder, default=ROOT, help="on the disk to swap to")
+    parser.add_argument("--swap-folder", type=folder, help="on the disk to swap to: out")
     parser.add_argument("--json", type=Path, help="where to write all values")
     parser.add_argument("--results", type=Path, nargs="+", help="measured before, by --json")
     parser.add_argument("--draw", type=Path, help="where to draw them, as SVG")
-    return parser.parse_args(words)
+    options = parser.parse_args(words)
+    if options.swap_folder is None:
+        options.swap_folder = ROOT / "out"
+        options.swap_folder.mkdir(exist_ok=True)
+    return options
 
 
 def lacks(options: argparse.Namespace) -> str | None:

@@ -258,9 +258,13 @@ def arguments(words: list[str]) -> argparse.Namespace:
     parser.add_argument("--pages", type=whole(1, 100_000_000), default=4_000, help="of a turn")
     parser.add_argument("--touches", type=whole(1, 10_000_000), default=50_000)
     parser.add_argument("--timeout-s", type=whole(1, 36_000), default=600, help="of each run")
-    parser.add_argument("--swap-folder", type=folder, default=ROOT, help="on the disk to swap to")
+    parser.add_argument("--swap-folder", type=folder, help="on the disk to swap to: out")
     parser.add_argument("--json", type=Path, help="where to write all values")
-    return parser.parse_args(words)
+    options = parser.parse_args(words)
+    if options.swap_folder is None:
+        options.swap_folder = ROOT / "out"
+        options.swap_folder.mkdir(exist_ok=True)
+    return options
 
 
 def main(words: list[str]) -> int:
