@@ -230,7 +230,9 @@ def draw(results: list, path: Path) -> None:
     from matplotlib import pyplot as plt  # noqa: PLC0415
 
     mpl.rcParams["svg.hashsalt"] = "ethermem"
-    figure, grid = plt.subplots(1, len(PARTS), figsize=(12, 4.2), constrained_layout=True)
+    figure, grid = plt.subplots(
+        1, len(PARTS), figsize=(12, 4.6), sharey=True, constrained_layout=True
+    )
     names = list(results[0]["rounds"])
     width = 0.84 / len(names)
     for axes, part in zip(grid, PARTS, strict=True):
@@ -247,8 +249,9 @@ def draw(results: list, path: Path) -> None:
         labels = [f"2^{result['scale']} vertices" for result in results]
         axes.set_xticks(range(len(results)), labels)
         axes.set_yscale("log")
+        axes.yaxis.set_major_formatter("{x:g}")
         axes.set_title(part)
-        axes.set_ylabel("seconds")
+    grid[0].set_ylabel("seconds, logarithmic")
     handles, labels = grid[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=4)
     figure.savefig(path, metadata={"Date": None})
