@@ -71,6 +71,9 @@ def run(words: list[str], timeout_s: float, answer: str | None) -> dict | str:
         return f"over {timeout_s:.0f}"
     if ended.returncode in (-signal.SIGKILL, 128 + signal.SIGKILL):
         return "killed"
+    # The kernel's first version of cgroups refuses memory now and then although swap has room.
+    if ended.returncode != 0 and re.search(r"\[Errno 12\]|MemoryError|bad_alloc", ended.stderr):
+        return "out of memory"
     if ended.returncode != 0:
         said = ended.stderr.strip().splitlines() or [f"exit code {ended.returncode}"]
         raise BenchError(f"{shlex.join(words[:4])}: {said[-1]}")

@@ -60,6 +60,8 @@ class Answers(unittest.TestCase):
         killed = bench_graph.run(["sh", "-c", "kill -9 $$"], 10, None)
         late = bench_graph.run(["sleep", "10"], 0.05, None)
         self.assertEqual((killed, late), ("killed", "over 0"))
+        full = "echo 'OSError: [Errno 12] Cannot allocate memory' >&2; exit 1"
+        self.assertEqual(bench_graph.run(["sh", "-c", full], 10, None), "out of memory")
 
     def test_a_run_that_fails_says_its_last_line(self):
         with self.assertRaisesRegex(BenchError, "sh -c .*: second"):
