@@ -195,7 +195,7 @@ bench-swap: build ## Measure programs with little local memory beside the kernel
 .PHONY: bench-graph
 bench-graph: build ## Measure a graph larger than local memory: on pools, disk swap, zram
 	@$(PYTHON) scripts/python_env.py bench-graph python scripts/bench_graph.py \
-	    --command $(TARGET)/release/ethermem
+	    --command $(TARGET)/release/ethermem --draw out/graph.svg
 
 .PHONY: bench-swap-device
 bench-swap-device: build ## Measure pools as a swap device, and what a fault costs in software

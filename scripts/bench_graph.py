@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Measure a graph engine with a quarter of its memory local: on pools, on disk swap and on zram.
 
-    python3 scripts/bench_graph.py [--command target/release/ethermem] [--scales 17,18] [--rounds 3]
+    python3 scripts/bench_graph.py [--command target/release/ethermem] [--scales 16,17] [--rounds 3]
 
 PageRank and connected components by NetworKit, with one thread, on R-MAT graphs of 2^scale vertices
 and 16 edges each: figure 9 of the OSDI'16 study. In an order that turns, each round runs the engine
@@ -278,7 +278,7 @@ def arguments(words: list[str]) -> argparse.Namespace:
     every = [LOCAL, POOL, NODE, *NETWORKS, ZRAM, FILE, SERVER]
     parser = command.Parser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--command", default="target/release/ethermem")
-    parser.add_argument("--scales", type=scales, default=[17, 18], help="such as 17,18")
+    parser.add_argument("--scales", type=scales, default=[16, 17, 18], help="16,17,18")
     parser.add_argument("--rounds", type=whole(1, 100), default=3)
     parser.add_argument("--local", type=whole(1, 100), default=25, help="percent of the peak")
     parser.add_argument("--places", nargs="+", choices=every, default=every)
