@@ -25,6 +25,31 @@ pub struct Counted {
     pub within_5_percent: Verdict,
 }
 
+/// Waits of a single run, for tools that compare runs themselves (`emulate --once`).
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct CountedRun {
+    /// Time in seconds during which at least one thread waited for the network.
+    pub stopped_seconds: f64,
+    /// Time in seconds for which the thread that waited longest did so.
+    pub waited_seconds: f64,
+    /// Duration in seconds, less the time for which program and pager were ready to run and other
+    /// programs had the processors.
+    pub quiet_seconds: f64,
+    /// True if several threads of the program ran, or were ready, at once.
+    pub parallel: bool,
+}
+
+impl CountedRun {
+    pub(crate) fn new(seconds: f64, account: &Account, waits: &Waits) -> CountedRun {
+        CountedRun {
+            stopped_seconds: waits.any_seconds(),
+            waited_seconds: waits.longest_seconds(),
+            quiet_seconds: account.quiet_seconds(seconds),
+            parallel: account.is_parallel(seconds),
+        }
+    }
+}
+
 /// A run without delays and one with them.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Pair {

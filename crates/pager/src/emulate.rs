@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use statrs::distribution::{ContinuousCDF, StudentsT};
 use statrs::statistics::Statistics;
 
-use crate::counted::{Counted, Pair};
+use crate::counted::{Counted, CountedRun, Pair};
 use crate::counts::Counts;
 use crate::delay::Delay;
 use crate::error::Error;
@@ -262,14 +262,12 @@ pub struct DelayedRun {
     pub network: String,
     /// Duration from start to end.
     pub seconds: f64,
-    /// Time in seconds during which at least one thread waited for the network.
-    pub stopped_seconds: f64,
-    /// Time in seconds for which the thread that waited longest did so.
-    pub waited_seconds: f64,
     /// Counters of the run.
     pub counts: Counts,
     /// Accuracy of the delays.
     pub accuracy: Accuracy,
+    /// Waits of the run; `None` where the kernel does not account for processors.
+    pub counted: Option<CountedRun>,
 }
 
 /// Runs `command` once with the delays of `network`, for programs whose speed is measured by their
@@ -284,16 +282,17 @@ pub fn emulate_once(
     local: Local,
     prefetch: bool,
 ) -> Result<(ExitStatus, DelayedRun), Error> {
-    let options = Options { prefetch, delay: network.delay.clone(), ..Options::new(local) };
+    let delay = network.delay.clone();
+    let options = Options { prefetch, delay, accounts: true, ..Options::new(local) };
     let mut watch = Watch::new();
     let outcome = run(command, &options, &mut watch)?;
+    let seconds = outcome.elapsed.as_secs_f64();
     let run = DelayedRun {
         network: network.name.clone(),
-        seconds: outcome.elapsed.as_secs_f64(),
-        stopped_seconds: watch.waits.any_seconds(),
-        waited_seconds: watch.waits.longest_seconds(),
+        seconds,
         counts: outcome.counts,
         accuracy: watch.accuracy(),
+        counted: outcome.account.map(|account| CountedRun::new(seconds, &account, &watch.waits)),
     };
     Ok((outcome.status, run))
 }

@@ -50,7 +50,7 @@ mod threads;
 mod tracer;
 mod waits;
 
-pub use counted::Counted;
+pub use counted::{Counted, CountedRun};
 pub use counts::Counts;
 pub use delay::Delay;
 pub use emulate::{

@@ -137,16 +137,20 @@ impl Request {
 /// Table of one run with delays, for people.
 #[must_use]
 pub fn once_table(run: &DelayedRun, style: TableStyle) -> String {
-    let rows = vec![
+    let mut rows = vec![
         vec!["duration, s".to_owned(), format!("{:.3}", run.seconds)],
-        vec!["a thread waited, s".to_owned(), format!("{:.3}", run.stopped_seconds)],
-        vec!["one thread waited at most, s".to_owned(), format!("{:.3}", run.waited_seconds)],
         vec!["pages read for a waiting thread".to_owned(), run.counts.read_pages.to_string()],
         vec![
             "mean error of delays, %".to_owned(),
             format!("{:.2}", run.accuracy.error_mean_percent),
         ],
     ];
+    if let Some(counted) = &run.counted {
+        let row = |name: &str, seconds: f64| vec![name.to_owned(), format!("{seconds:.3}")];
+        rows.push(row("a thread waited, s", counted.stopped_seconds));
+        rows.push(row("one thread waited at most, s", counted.waited_seconds));
+        rows.push(row("without waits for a processor, s", counted.quiet_seconds));
+    }
     let header = ["emulated", run.network.as_str()];
     TextTable { header: &header, text_columns: &[0], optional_columns: &[], rows }.render(style)
 }
