@@ -1,0 +1,264 @@
+#!/usr/bin/env python3
+"""Class twelve real programs, at a quarter of their memory local, by waits and by the clock.
+
+    python3 scripts/study_waits.py measure [--apps sqlite,sort] [--repeats 3] [--repeats-max 12]
+    python3 scripts/study_waits.py show
+
+`measure` runs the programs of workloads/apps under `ethermem emulate --once`, without delays and
+with those of three networks, and appends a row for each run to the data. A program is repeated
+until each interval by waits is useful. The machine may do other work meanwhile. `show` prints the
+tables of docs/study.md. It needs scipy.
+"""
+
+import argparse
+import collections
+import csv
+import math
+import random
+import statistics
+import sys
+from pathlib import Path
+
+from study_slowdowns import (
+    LOSS_MAX,
+    NETWORKS,
+    NONE,
+    PAGE_BYTES,
+    ROOT,
+    interval,
+    run_once,
+    table,
+)
+
+DATA = ROOT / "workloads" / "apps" / "waits.csv"
+APPS = [
+    "redis",
+    "memcached",
+    "sqlite",
+    "duckdb",
+    "numpy-stencil",
+    "gxx",
+    "timely-pagerank",
+    "graph-pagerank",
+    "python-dict",
+    "xz",
+    "sort",
+    "java-map",
+]
+COLUMNS = [
+    "app",
+    "latency_us",
+    "gbps",
+    "repeat",
+    "local_bytes",
+    "measured_s",
+    "run_s",
+    "quiet_s",
+    "parallel",
+    "stopped_s",
+    "waited_s",
+    "read_pages",
+    "prefetched_pages",
+    "written_pages",
+]
+LOCAL_PERCENT = 25
+# The study's class B loses at most this much at 3 us and 100 Gb/s (section 3.2).
+LOSS_MAX_B = 1.08
+LIMITS = dict(zip(NETWORKS, [LOSS_MAX_B, LOSS_MAX, LOSS_MAX], strict=True))
+# As in `ethermem emulate`: an interval wider than the first factor says too little, and one that is
+# narrower than the second does not get much narrower.
+WIDTH_MAX = 1.25
+WIDTH_MIN = 1.02
+
+
+def row_of(app, local_bytes, network, repeat, said, report):
+    """Return the data's row of a run; one that failed has no times."""
+    row = {"app": app, "latency_us": network[0], "gbps": network[1], "repeat": repeat}
+    row["local_bytes"] = local_bytes
+    if said is None:
+        return row
+    counted = report.get("counted")
+    if counted is None:
+        sys.exit("study_waits.py: this command or this kernel does not count waits")
+    row |= {"measured_s": said["measured_s"], "run_s": f"{report['seconds']:.4f}"}
+    row["parallel"] = int(counted["parallel"])
+    row |= {f"{name}_s": f"{counted[f'{name}_seconds']:.6f}" for name in ["stopped", "waited"]}
+    row["quiet_s"] = f"{counted['quiet_seconds']:.4f}"
+    return row | {name: report["counts"][name] for name in COLUMNS if name in report["counts"]}
+
+
+def load(path):
+    """Return the runs by application and network, and in them by repeat."""
+    runs = collections.defaultdict(dict)
+    if path.exists():
+        with path.open() as file:
+            for row in csv.DictReader(file):
+                network = (row["latency_us"], row["gbps"])
+                runs[row["app"], network][int(row["repeat"])] = row
+    return runs
+
+
+def pairs(runs, app, network):
+    """Return runs without delays and with those of a network, by repeat, if both ended well."""
+    plain, delayed = runs[app, NONE], runs[app, network]
+    both = [(plain[repeat], delayed[repeat]) for repeat in sorted(delayed) if repeat in plain]
+    return [pair for pair in both if all(row["run_s"] for row in pair)]
+
+
+def by_waits(found):
+    """Return the slowdown by waits and its interval: the arithmetic of `ethermem emulate`."""
+    if not found:
+        return None
+    lows, highs = [], []
+    for plain, delayed in found:
+        quiet = float(plain["quiet_s"])
+        longest = float(plain["run_s"]) if int(plain["parallel"]) else quiet
+        lows.append(1 + float(delayed["waited_s"]) / longest)
+        highs.append(1 + float(delayed["stopped_s"]) / quiet)
+    low, high = interval(lows), interval(highs)
+    return math.sqrt(low[0] * high[0]), low[1], high[2]
+
+
+def by_clock(found):
+    """Return the slowdown of the part that matters, by the clock, and its interval."""
+    if not found:
+        return None
+    return interval(
+        [float(delayed["measured_s"]) / float(plain["measured_s"]) for plain, delayed in found]
+    )
+
+
+def verdict(estimate, limit):
+    """Compare a whole interval with a limit."""
+    if estimate is None or estimate[1] is None:
+        return "undecided"
+    _, low, high = estimate
+    return "within" if high <= limit else "above" if low > limit else "undecided"
+
+
+def is_useful(estimate, limit):
+    """Return whether an interval decides and is narrow, or is so narrow that it is at the limit."""
+    if estimate is None or estimate[1] is None:
+        return False
+    width = estimate[2] / estimate[1]
+    return width <= WIDTH_MIN or (width <= WIDTH_MAX and verdict(estimate, limit) != "undecided")
+
+
+def class_of(estimates):
+    """Return the study's class, of slowdowns by network."""
+    slow = verdict(estimates[NETWORKS[1]], LIMITS[NETWORKS[1]])
+    fast = verdict(estimates[NETWORKS[0]], LIMITS[NETWORKS[0]])
+    if slow == "above":
+        return {"within": "B", "above": "neither"}.get(fast, "undecided")
+    return "A" if slow == "within" else "undecided"
+
+
+def has_enough(runs, app, repeats):
+    """Return whether an application ran often enough with each network."""
+    found = {network: pairs(runs, app, network) for network in NETWORKS}
+    return all(
+        len(found[network]) >= repeats and is_useful(by_waits(found[network]), LIMITS[network])
+        for network in NETWORKS
+    )
+
+
+def measure(arguments):
+    """Run what the data lack; the order is drawn for each repeat."""
+    runs = load(arguments.data)
+    with arguments.data.open("a", newline="") as file:
+        writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
+        if file.tell() == 0:
+            writer.writeheader()
+        for app in arguments.apps:
+            known = next(iter(runs[app, NONE].values()), None)
+            local = int(known["local_bytes"]) if known else None
+            for repeat in range(arguments.repeats_max):
+                if has_enough(runs, app, arguments.repeats):
+                    break
+                points = [NONE, *NETWORKS]
+                random.Random(f"{repeat} {app}").shuffle(points)
+                for network in points:
+                    if repeat in runs[app, network]:
+                        continue
+                    if local is None:
+                        said, report = run_once(arguments.command, app, "100%", NONE)
+                        if said is None:
+                            sys.exit(f"study_waits.py: {app} fails with all memory local")
+                        peak = report["counts"]["held_pages"] * PAGE_BYTES
+                        local = peak * LOCAL_PERCENT // 100
+                    outcome = run_once(arguments.command, app, f"{local}B", network)
+                    row = row_of(app, local, network, repeat, *outcome)
+                    writer.writerow(row)
+                    file.flush()
+                    row = {name: str(row.get(name, "")) for name in COLUMNS}
+                    runs[app, network][repeat] = row
+                    print(*row.values(), flush=True)
+
+
+def demands(runs, app):
+    """Return swap bandwidth in Gb/s and waits a second, without delays, at a quarter local."""
+    plain = [row for row in runs[app, NONE].values() if row["run_s"]]
+    kinds = ["read", "prefetched", "written"]
+    swap = [
+        sum(int(row[f"{kind}_pages"]) for kind in kinds) * PAGE_BYTES * 8 / float(row["quiet_s"])
+        for row in plain
+    ]
+    waits = [int(row["read_pages"]) / float(row["quiet_s"]) for row in plain]
+    return statistics.fmean(swap) / 1e9, statistics.fmean(waits)
+
+
+def slowdowns(runs, app, of=by_waits):
+    """Return the slowdowns of an application by network."""
+    return {network: of(pairs(runs, app, network)) for network in NETWORKS}
+
+
+def say(estimate):
+    """Format a slowdown and its interval, in three digits where they count."""
+    if estimate is None:
+        return "did not end"
+    mean, low, high = estimate
+    return f"{mean:.3f}" if low is None else f"{mean:.3f} ({low:.3f} to {high:.3f})"
+
+
+def measured(runs):
+    """Return the applications that the data have, in their order."""
+    return [app for app in APPS if any(key[0] == app and runs[key] for key in list(runs))]
+
+
+def show(arguments):
+    """Print the classes."""
+    runs = load(arguments.data)
+    names = [f"{latency} us, {gbps} Gb/s" for latency, gbps in NETWORKS]
+    waits, clock = [], []
+    for app in measured(runs):
+        swap, a_second = demands(runs, app)
+        count = len(pairs(runs, app, NETWORKS[0]))
+        ours = slowdowns(runs, app)
+        other = slowdowns(runs, app, by_clock)
+        cells = [app, class_of(ours), *(say(ours[network]) for network in NETWORKS)]
+        waits.append([*cells, f"{swap:.2f}", f"{a_second:,.0f}", str(count)])
+        clock.append([app, class_of(other), *(say(other[network]) for network in NETWORKS)])
+    table(["program", "class by waits", *names, "swap, Gb/s", "waits a second", "repeats"], waits)
+    table(["program", "class by the clock", *names], clock)
+
+
+def main():
+    """Measure or show."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("do", choices=["measure", "show"])
+    parser.add_argument("--command", default=str(ROOT / "target" / "release" / "ethermem"))
+    parser.add_argument("--apps", type=lambda text: text.split(","), default=APPS)
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--repeats-max", type=int, default=12)
+    parser.add_argument("--data", type=Path, default=DATA)
+    arguments = parser.parse_args()
+    unknown = [app for app in arguments.apps if app not in APPS]
+    if unknown:
+        parser.error(f"no application {unknown[0]!r}; must be of {', '.join(APPS)}")
+    if not 1 < arguments.repeats <= arguments.repeats_max:
+        parser.error("--repeats: must be 2 to --repeats-max")
+    {"measure": measure, "show": show}[arguments.do](arguments)
+
+
+if __name__ == "__main__":
+    main()
