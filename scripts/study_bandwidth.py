@@ -36,7 +36,7 @@ LLC = "2560KiB/20"
 FIRST = "32768,8,64"
 # The run takes fifty to a hundred times as long in the model.
 TIMEOUT_S = 3600
-RUNS = 5
+RUNS = 3
 # Between looks at a program's threads, in seconds.
 PAUSE_S = 0.02
 # Counters of the memory controllers; both are in MiB.

@@ -13,12 +13,14 @@ tables of docs/study.md. It needs scipy.
 import argparse
 import collections
 import csv
+import importlib.util
 import math
 import random
 import statistics
 import sys
 from pathlib import Path
 
+import study_slowdowns
 from study_slowdowns import (
     LOSS_MAX,
     NETWORKS,
@@ -40,7 +42,7 @@ APPS = [
     "gxx",
     "timely-pagerank",
     "graph-pagerank",
-    "python-dict",
+    "zstd",
     "xz",
     "sort",
     "java-map",
@@ -212,6 +214,18 @@ def slowdowns(runs, app, of=by_waits):
     return {network: of(pairs(runs, app, network)) for network in NETWORKS}
 
 
+def clock(runs, quiet, app):
+    """Return slowdowns by the clock, and the machine: quiet, where slowdowns.csv has them."""
+    base = (LOCAL_PERCENT, NONE)
+    found = {
+        network: study_slowdowns.ratios(quiet, app, LOCAL_PERCENT, network, base)
+        for network in NETWORKS
+    }
+    if all(found.values()):
+        return {network: interval(ratios) for network, ratios in found.items()}, "quiet"
+    return slowdowns(runs, app, by_clock), "busy"
+
+
 def say(estimate):
     """Format a slowdown and its interval, in three digits where they count."""
     if estimate is None:
@@ -229,17 +243,19 @@ def show(arguments):
     """Print the classes."""
     runs = load(arguments.data)
     names = [f"{latency} us, {gbps} Gb/s" for latency, gbps in NETWORKS]
-    waits, clock = [], []
+    quiet = study_slowdowns.load(study_slowdowns.DATA)
+    waits, clocks = [], []
     for app in measured(runs):
         swap, a_second = demands(runs, app)
         count = len(pairs(runs, app, NETWORKS[0]))
         ours = slowdowns(runs, app)
-        other = slowdowns(runs, app, by_clock)
+        other, machine = clock(runs, quiet, app)
         cells = [app, class_of(ours), *(say(ours[network]) for network in NETWORKS)]
         waits.append([*cells, f"{swap:.2f}", f"{a_second:,.0f}", str(count)])
-        clock.append([app, class_of(other), *(say(other[network]) for network in NETWORKS)])
+        cells = [app, class_of(other), *(say(other[network]) for network in NETWORKS)]
+        clocks.append([*cells, machine])
     table(["program", "class by waits", *names, "swap, Gb/s", "waits a second", "repeats"], waits)
-    table(["program", "class by the clock", *names], clock)
+    table(["program", "class by the clock", *names, "machine"], clocks)
 
 
 def main():
@@ -252,6 +268,8 @@ def main():
     parser.add_argument("--repeats-max", type=int, default=12)
     parser.add_argument("--data", type=Path, default=DATA)
     arguments = parser.parse_args()
+    if importlib.util.find_spec("scipy") is None:
+        parser.error("it needs the Python package scipy")
     unknown = [app for app in arguments.apps if app not in APPS]
     if unknown:
         parser.error(f"no application {unknown[0]!r}; must be of {', '.join(APPS)}")

@@ -64,6 +64,17 @@ class Slowdowns(unittest.TestCase):
         self.assertEqual([delayed["repeat"] for _, delayed in left], ["0", "2"])
         self.assertEqual(by_clock(left), (1.0, 1.0, 1.0))
 
+    def test_the_clock_of_a_quiet_machine_counts_before_that_of_a_busy_one(self):
+        busy = runs(dict.fromkeys(NETWORKS, [1.0] * 3))
+        quiet = study_waits.collections.defaultdict(dict)
+        self.assertEqual(study_waits.clock(busy, quiet, "a")[1], "busy")
+        for network in [NONE, *NETWORKS]:
+            seconds = "2.0" if network == NONE else "3.0"
+            quiet["a", 25, network] = {repeat: {"measured_s": seconds} for repeat in range(3)}
+        found, machine = study_waits.clock(busy, quiet, "a")
+        self.assertEqual(machine, "quiet")
+        self.assertEqual({round(estimate[0], 9) for estimate in found.values()}, {1.5})
+
     def test_demands_are_of_runs_without_delays(self):
         swap, waits = demands(runs({NETWORKS[0]: [1.0]}), "a")
         # 1000 pages of 32,768 bits, and 100 waits, in 5 s.

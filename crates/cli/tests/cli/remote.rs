@@ -198,12 +198,12 @@ fn a_program_that_is_measured_from_outside_runs_once() {
     assert_eq!(report["accuracy"]["wanted_mean_ns"], 20_000.0);
     let pages = report["counts"]["read_pages"].as_u64().unwrap();
     assert!(pages > 100, "{report}");
-    // Its one thread waits 20 us for each of these pages.
+    // Its one thread waits 20 us for each of these pages, and for others that are on their way.
     let counted = |name: &str| report["counted"][name].as_f64().unwrap();
-    let all = pages as f64 * 20e-6;
-    assert!((counted("stopped_seconds") / all - 1.0).abs() < 0.1, "{report}");
-    assert!((counted("waited_seconds") - counted("stopped_seconds")).abs() < 1e-9, "{report}");
+    let (stopped, waited) = (counted("stopped_seconds"), counted("waited_seconds"));
     let (quiet, seconds) = (counted("quiet_seconds"), report["seconds"].as_f64().unwrap());
+    assert!(stopped > pages as f64 * 19.9e-6 && stopped <= seconds, "{report}");
+    assert!((waited - stopped).abs() < 1e-9, "{report}");
     assert!(quiet > 0.0 && quiet <= seconds, "{report}");
     assert_eq!(report["counted"]["parallel"], false);
 }
