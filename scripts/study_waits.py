@@ -214,6 +214,42 @@ def slowdowns(runs, app, of=by_waits):
     return {network: of(pairs(runs, app, network)) for network in NETWORKS}
 
 
+def over_quiet_time(runs, quiet, app):
+    """Return the slowdowns by waits over the undelayed time of a quiet machine, if it is known.
+
+    Waits follow from the program's order and the delays, so they hardly depend on other work. The
+    undelayed time does: caches are cold more often, and a server's clients wait for processors.
+    """
+    key = app, LOCAL_PERCENT, NONE
+    times = [row["run_s"] for row in quiet[key].values() if row["run_s"]] if key in quiet else []
+    if not times:
+        return None
+    found = {}
+    for network in NETWORKS:
+        both = pairs(runs, app, network)
+        found[network] = by_waits(
+            [
+                (plain | {"quiet_s": times[at % len(times)], "run_s": times[at % len(times)]}, slow)
+                for at, (plain, slow) in enumerate(both)
+            ]
+        )
+    return found
+
+
+def best(runs, quiet, app):
+    """Return the slowdowns by waits that other work changes least, and over which time they are."""
+    found = over_quiet_time(runs, quiet, app)
+    return (found, "quiet") if found else (slowdowns(runs, app), "busy")
+
+
+def stretch(runs, quiet, app):
+    """Return how many times as long as on a quiet machine an undelayed run took, without waits."""
+    times = [float(row["quiet_s"]) for row in runs[app, NONE].values() if row["run_s"]]
+    key = app, LOCAL_PERCENT, NONE
+    alone = [float(row["run_s"]) for row in quiet[key].values() if row["run_s"]]
+    return statistics.fmean(times) / statistics.fmean(alone) if alone else None
+
+
 def clock(runs, quiet, app):
     """Return slowdowns by the clock, and the machine: quiet, where slowdowns.csv has them."""
     base = (LOCAL_PERCENT, NONE)
@@ -235,8 +271,8 @@ def say(estimate):
 
 
 def measured(runs):
-    """Return the applications that the data have, in their order."""
-    return [app for app in APPS if any(key[0] == app and runs[key] for key in list(runs))]
+    """Return the applications that ended well without delays, in their order."""
+    return [app for app in APPS if any(row["run_s"] for row in runs[app, NONE].values())]
 
 
 def show(arguments):
@@ -248,13 +284,16 @@ def show(arguments):
     for app in measured(runs):
         swap, a_second = demands(runs, app)
         count = len(pairs(runs, app, NETWORKS[0]))
-        ours = slowdowns(runs, app)
+        ours, time = best(runs, quiet, app)
+        factor = stretch(runs, quiet, app)
+        cells = [app, class_of(ours), *(say(ours[network]) for network in NETWORKS), time]
+        cells += [f"{factor:.1f}" if factor else "", f"{swap:.2f}", f"{a_second:,.0f}"]
+        waits.append([*cells, str(count)])
         other, machine = clock(runs, quiet, app)
-        cells = [app, class_of(ours), *(say(ours[network]) for network in NETWORKS)]
-        waits.append([*cells, f"{swap:.2f}", f"{a_second:,.0f}", str(count)])
         cells = [app, class_of(other), *(say(other[network]) for network in NETWORKS)]
         clocks.append([*cells, machine])
-    table(["program", "class by waits", *names, "swap, Gb/s", "waits a second", "repeats"], waits)
+    head = ["program", "class by waits", *names, "time of a machine that is", "stretch"]
+    table([*head, "swap, Gb/s", "waits a second", "repeats"], waits)
     table(["program", "class by the clock", *names, "machine"], clocks)
 
 

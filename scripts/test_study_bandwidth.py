@@ -113,11 +113,21 @@ class Data(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "bandwidth.csv"
             write(path, [row, other])
-            self.assertEqual(load(path, "2560KiB/20"), {"a": 6.0})
-            self.assertEqual(load(path, "32MiB/16"), {"a": 2.0})
-            self.assertEqual(load(path, "1MiB/16"), {})
+            self.assertEqual(load(path, "2560KiB/20", {}), {"a": 6.0})
+            self.assertEqual(load(path, "32MiB/16", {}), {"a": 2.0})
+            self.assertEqual(load(path, "1MiB/16", {}), {})
+            # 12 Gb in 4 s, where a quiet machine's time is known.
+            self.assertEqual(load(path, "2560KiB/20", {"a": 4.0}), {"a": 3.0})
             write(path, [row, row | {"source": "counters", "llc": "", "read_bytes": 0}])
-            self.assertEqual(load(path, "2560KiB/20"), {"a": 2.0})
+            self.assertEqual(load(path, "2560KiB/20", {}), {"a": 2.0})
+
+    def test_the_time_of_a_quiet_machine_is_the_least_with_all_memory_local(self):
+        runs = {
+            ("a", 100, ("0", "")): {0: {"run_s": "3.0"}, 1: {"run_s": "2.0"}, 2: {"run_s": ""}},
+            ("a", 100, ("3", "100")): {0: {"run_s": "1.0"}},
+            ("a", 25, ("0", "")): {0: {"run_s": "1.5"}},
+        }
+        self.assertEqual(study_bandwidth.quiet_times(runs), {"a": 2.0})
 
     def test_times_that_are_measured_again_are_kept_if_they_are_the_least(self):
         best = {"run_s": "5.000", "quiet_s": "2.000", "processor_s": "1.000"}

@@ -75,6 +75,18 @@ class Slowdowns(unittest.TestCase):
         self.assertEqual(machine, "quiet")
         self.assertEqual({round(estimate[0], 9) for estimate in found.values()}, {1.5})
 
+    def test_waits_are_over_the_time_of_a_quiet_machine_if_it_is_known(self):
+        busy = runs(dict.fromkeys(NETWORKS, [1.0] * 3), quiet_seconds=8.0)
+        quiet = study_waits.collections.defaultdict(dict)
+        self.assertEqual(study_waits.best(busy, quiet, "a")[1], "busy")
+        self.assertIsNone(study_waits.stretch(busy, quiet, "a"))
+        quiet["a", 25, NONE] = {repeat: {"run_s": "4.0"} for repeat in range(2)}
+        found, time = study_waits.best(busy, quiet, "a")
+        # 0.5 s and 1 s of 4 s, not of 8.
+        self.assertEqual(time, "quiet")
+        self.assertEqual([round(end, 9) for end in found[NETWORKS[0]][1:]], [1.125, 1.25])
+        self.assertEqual(study_waits.stretch(busy, quiet, "a"), 2.0)
+
     def test_demands_are_of_runs_without_delays(self):
         swap, waits = demands(runs({NETWORKS[0]: [1.0]}), "a")
         # 1000 pages of 32,768 bits, and 100 waits, in 5 s.

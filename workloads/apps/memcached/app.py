@@ -33,8 +33,7 @@ class Text:
 
 def _run(run: Run) -> Outcome:
     socket = run.scratch / "memcached.sock"
-    # Few connections: their default number is more than valgrind allows a program.
-    memory = ["-m", str(MEMORY_MIB[run.size]), "-M", "-t", "2", "-c", "64"]
+    memory = ["-m", str(MEMORY_MIB[run.size]), "-M", "-t", "2"]
     user = pwd.getpwuid(os.getuid()).pw_name
     # -A has it end on a client's word: the command before it need not pass signals on.
     with started(run, ["memcached", *memory, "-A", "-u", user, "-s", socket]) as program:
