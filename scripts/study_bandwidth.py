@@ -353,7 +353,7 @@ def draw(arguments):
     apps = [app for app in study_waits.measured(runs) if app in memory]
     if len(apps) <= LEAST_POINTS:
         raise StudyError(f"only {len(apps)} programs have bandwidth and slowdowns: too few")
-    demands = {app: study_waits.demands(runs, app) for app in apps}
+    demands = {app: study_waits.demands(runs, quiet, app) for app in apps}
     against = {
         "swap bandwidth, Gb/s": {app: demands[app][0] for app in apps},
         "memory bandwidth, Gb/s": memory,

@@ -61,7 +61,7 @@ LOSS_MAX = 1.05
 WIDEST = 1.5
 
 
-def run_once(command, app, local, network):
+def run_once(command, app, local, network, timeout_s=TIMEOUT_S):
     """Run an application once; return its output, and the pager's report."""
     latency, gbps = network
     with tempfile.NamedTemporaryFile(suffix=".json") as report:
@@ -69,7 +69,7 @@ def run_once(command, app, local, network):
         under += f" --bandwidth-gbps {gbps}" if gbps else ""
         under += f" --report {report.name} --"
         words = [str(ROOT / "workloads" / "apps" / "run"), app, "--under", under]
-        words += ["--timeout-s", str(TIMEOUT_S)]
+        words += ["--timeout-s", str(timeout_s)]
         run = subprocess.run(words, stdout=subprocess.PIPE, check=False)
         if run.returncode != 0:
             return None, None

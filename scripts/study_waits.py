@@ -42,8 +42,8 @@ APPS = [
     "gxx",
     "timely-pagerank",
     "graph-pagerank",
+    "graph-components",
     "zstd",
-    "xz",
     "sort",
     "java-map",
 ]
@@ -71,6 +71,8 @@ LIMITS = dict(zip(NETWORKS, [LOSS_MAX_B, LOSS_MAX, LOSS_MAX], strict=True))
 # narrower than the second does not get much narrower.
 WIDTH_MAX = 1.25
 WIDTH_MIN = 1.02
+# A busy machine takes long.
+TIMEOUT_S = 900
 
 
 def row_of(app, local_bytes, network, repeat, said, report):
@@ -164,6 +166,12 @@ def has_enough(runs, app, repeats):
     )
 
 
+def has_failed(runs, app):
+    """Return whether a run of an application failed, or took too long: more would as well."""
+    points = [NONE, *NETWORKS]
+    return any(not row["run_s"] for network in points for row in runs[app, network].values())
+
+
 def measure(arguments):
     """Run what the data lack; the order is drawn for each repeat."""
     runs = load(arguments.data)
@@ -175,7 +183,7 @@ def measure(arguments):
             known = next(iter(runs[app, NONE].values()), None)
             local = int(known["local_bytes"]) if known else None
             for repeat in range(arguments.repeats_max):
-                if has_enough(runs, app, arguments.repeats):
+                if has_failed(runs, app) or has_enough(runs, app, arguments.repeats):
                     break
                 points = [NONE, *NETWORKS]
                 random.Random(f"{repeat} {app}").shuffle(points)
@@ -183,12 +191,16 @@ def measure(arguments):
                     if repeat in runs[app, network]:
                         continue
                     if local is None:
-                        said, report = run_once(arguments.command, app, "100%", NONE)
+                        said, report = run_once(
+                            arguments.command, app, "100%", NONE, arguments.timeout_s
+                        )
                         if said is None:
                             sys.exit(f"study_waits.py: {app} fails with all memory local")
                         peak = report["counts"]["held_pages"] * PAGE_BYTES
                         local = peak * LOCAL_PERCENT // 100
-                    outcome = run_once(arguments.command, app, f"{local}B", network)
+                    outcome = run_once(
+                        arguments.command, app, f"{local}B", network, arguments.timeout_s
+                    )
                     row = row_of(app, local, network, repeat, *outcome)
                     writer.writerow(row)
                     file.flush()
@@ -197,16 +209,24 @@ def measure(arguments):
                     print(*row.values(), flush=True)
 
 
-def demands(runs, app):
-    """Return swap bandwidth in Gb/s and waits a second, without delays, at a quarter local."""
+def times_of(quiet, app):
+    """Return the undelayed times of a quiet machine, at a quarter local, by repeat."""
+    key = app, LOCAL_PERCENT, NONE
+    return [row["run_s"] for row in quiet[key].values() if row["run_s"]] if key in quiet else []
+
+
+def demands(runs, quiet, app):
+    """Return swap bandwidth in Gb/s and waits a second, without delays, at a quarter local.
+
+    They are over the time of a quiet machine, if it is known.
+    """
     plain = [row for row in runs[app, NONE].values() if row["run_s"]]
+    times = times_of(quiet, app) or [row["quiet_s"] for row in plain]
+    seconds = statistics.fmean(map(float, times))
     kinds = ["read", "prefetched", "written"]
-    swap = [
-        sum(int(row[f"{kind}_pages"]) for kind in kinds) * PAGE_BYTES * 8 / float(row["quiet_s"])
-        for row in plain
-    ]
-    waits = [int(row["read_pages"]) / float(row["quiet_s"]) for row in plain]
-    return statistics.fmean(swap) / 1e9, statistics.fmean(waits)
+    pages = statistics.fmean(sum(int(row[f"{kind}_pages"]) for kind in kinds) for row in plain)
+    waits = statistics.fmean(int(row["read_pages"]) for row in plain)
+    return pages * PAGE_BYTES * 8 / seconds / 1e9, waits / seconds
 
 
 def slowdowns(runs, app, of=by_waits):
@@ -220,8 +240,7 @@ def over_quiet_time(runs, quiet, app):
     Waits follow from the program's order and the delays, so they hardly depend on other work. The
     undelayed time does: caches are cold more often, and a server's clients wait for processors.
     """
-    key = app, LOCAL_PERCENT, NONE
-    times = [row["run_s"] for row in quiet[key].values() if row["run_s"]] if key in quiet else []
+    times = times_of(quiet, app)
     if not times:
         return None
     found = {}
@@ -245,8 +264,7 @@ def best(runs, quiet, app):
 def stretch(runs, quiet, app):
     """Return how many times as long as on a quiet machine an undelayed run took, without waits."""
     times = [float(row["quiet_s"]) for row in runs[app, NONE].values() if row["run_s"]]
-    key = app, LOCAL_PERCENT, NONE
-    alone = [float(row["run_s"]) for row in quiet[key].values() if row["run_s"]]
+    alone = list(map(float, times_of(quiet, app)))
     return statistics.fmean(times) / statistics.fmean(alone) if alone else None
 
 
@@ -282,7 +300,7 @@ def show(arguments):
     quiet = study_slowdowns.load(study_slowdowns.DATA)
     waits, clocks = [], []
     for app in measured(runs):
-        swap, a_second = demands(runs, app)
+        swap, a_second = demands(runs, quiet, app)
         count = len(pairs(runs, app, NETWORKS[0]))
         ours, time = best(runs, quiet, app)
         factor = stretch(runs, quiet, app)
@@ -305,6 +323,7 @@ def main():
     parser.add_argument("--apps", type=lambda text: text.split(","), default=APPS)
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--repeats-max", type=int, default=12)
+    parser.add_argument("--timeout-s", type=float, default=TIMEOUT_S)
     parser.add_argument("--data", type=Path, default=DATA)
     arguments = parser.parse_args()
     if importlib.util.find_spec("scipy") is None:

@@ -88,10 +88,12 @@ class Slowdowns(unittest.TestCase):
         self.assertEqual(study_waits.stretch(busy, quiet, "a"), 2.0)
 
     def test_demands_are_of_runs_without_delays(self):
-        swap, waits = demands(runs({NETWORKS[0]: [1.0]}), "a")
+        swap, waits = demands(runs({NETWORKS[0]: [1.0]}), {}, "a")
         # 1000 pages of 32,768 bits, and 100 waits, in 5 s.
         self.assertAlmostEqual(swap, 1000 * 32_768 / 5 / 1e9)
         self.assertAlmostEqual(waits, 20)
+        quiet = {("a", 25, NONE): {0: {"run_s": "1.5"}, 1: {"run_s": "2.5"}}}
+        self.assertAlmostEqual(demands(runs({NETWORKS[0]: [1.0]}), quiet, "a")[1], 50)
 
     def test_a_kernel_without_accounts_is_refused(self):
         for report in [REPORT | {"counted": None}, {"seconds": 1.0}]:
@@ -122,6 +124,12 @@ class Verdicts(unittest.TestCase):
         self.assertFalse(is_useful((1.0, None, None), 1.05))
         self.assertFalse(is_useful(None, 1.05))
 
+    def test_a_program_that_failed_is_not_repeated(self):
+        found = runs({network: [1.0] for network in NETWORKS})
+        self.assertFalse(study_waits.has_failed(found, "a"))
+        found["a", NETWORKS[2]][0]["run_s"] = ""
+        self.assertTrue(study_waits.has_failed(found, "a"))
+
     def test_repeats_go_on_until_each_network_is_decided(self):
         # At 3 us a loss of 5 to 10 % is on both sides of 8 %.
         waits = dict.fromkeys(NETWORKS[1:], [2.0] * 3)
@@ -135,7 +143,7 @@ class Measure(unittest.TestCase):
     def test_only_what_the_data_lack_is_run(self):
         calls = []
 
-        def run_once(_command, app, local, network):
+        def run_once(_command, app, local, network, _timeout_s):
             calls.append((local, network))
             counts = REPORT["counts"] | {"held_pages": 1000}
             waits = {"stopped_seconds": 1.0, "waited_seconds": 1.0} if network != NONE else {}
