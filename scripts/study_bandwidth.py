@@ -345,6 +345,7 @@ def draw(arguments):
 
     mpl.use("svg")
     from matplotlib import pyplot as plt  # noqa: PLC0415
+    from matplotlib import ticker  # noqa: PLC0415
 
     mpl.rcParams["svg.hashsalt"] = "ethermem"
     runs = study_waits.load(arguments.waits)
@@ -359,7 +360,7 @@ def draw(arguments):
         "memory bandwidth, Gb/s": memory,
         "waits a second": {app: demands[app][1] for app in apps},
     }
-    rows = [[app, *(f"{values[app]:,.2f}" for values in against.values())] for app in apps]
+    rows = [[app, *(f"{values[app]:,.4g}" for values in against.values())] for app in apps]
     study_waits.table(["program", *against], rows)
     figure, grid = plt.subplots(
         len(against), len(NETWORKS), figsize=(12, 9), sharey="col", constrained_layout=True
@@ -380,6 +381,9 @@ def draw(arguments):
             rows.append([what.partition(",")[0], name, *cells])
             axes.set_title(f"{name}: r = {found['pearson'][0]:.2f}")
             axes.set_xscale("log")
+            axes.xaxis.set_major_locator(ticker.LogLocator(subs=(1, 3)))
+            axes.xaxis.set_major_formatter(ticker.StrMethodFormatter("{x:g}"))
+            axes.xaxis.set_minor_formatter(ticker.NullFormatter())
             axes.set_xlabel(what)
             axes.set_ylabel("slowdown by waits")
     study_waits.table(["slowdown with", "network", "Pearson", "rank (Spearman)"], rows)
