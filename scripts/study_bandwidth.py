@@ -49,6 +49,7 @@ COPIES = 8
 CHECK_ERROR_MAX = 0.05
 # A correlation of exactly 1 has no interval.
 NEARLY_ONE = 1 - 1e-12
+HUNDRED = 100
 # The variance of a correlation is over the points less three.
 LEAST_POINTS = 3
 COPY = f"""\
@@ -339,6 +340,11 @@ def quiet_times(runs):
     return found
 
 
+def say(number):
+    """Format a number in three digits or more."""
+    return f"{number:,.0f}" if number >= HUNDRED else f"{number:.3g}"
+
+
 def draw(arguments):
     """Print bandwidths and correlations, and draw slowdowns against them."""
     import matplotlib as mpl  # noqa: PLC0415
@@ -360,7 +366,7 @@ def draw(arguments):
         "memory bandwidth, Gb/s": memory,
         "waits a second": {app: demands[app][1] for app in apps},
     }
-    rows = [[app, *(f"{values[app]:,.4g}" for values in against.values())] for app in apps]
+    rows = [[app, *(say(values[app]) for values in against.values())] for app in apps]
     study_waits.table(["program", *against], rows)
     figure, grid = plt.subplots(
         len(against), len(NETWORKS), figsize=(12, 9), sharey="col", constrained_layout=True

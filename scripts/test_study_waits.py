@@ -102,9 +102,9 @@ class Slowdowns(unittest.TestCase):
 
 
 class Verdicts(unittest.TestCase):
-    def kind(self, fast, slow):
+    def kind(self, fast, slow, is_quiet=True):
         estimates = dict(zip(NETWORKS, [fast, slow, (2.0, 1.9, 2.1)], strict=True))
-        return class_of(estimates)
+        return class_of(estimates, is_quiet)
 
     def test_classes_are_the_studys(self):
         within, at_limit = (1.02, 1.01, 1.03), (1.05, 1.04, 1.06)
@@ -115,6 +115,12 @@ class Verdicts(unittest.TestCase):
         self.assertEqual(self.kind(within, at_limit), "undecided")
         self.assertEqual(self.kind(None, None), "undecided")
         self.assertEqual(self.kind((1.01, None, None), (1.01, None, None)), "undecided")
+
+    def test_over_the_time_of_a_busy_machine_only_what_is_above_is_known(self):
+        within, above = (1.02, 1.01, 1.03), (1.2, 1.1, 1.3)
+        self.assertEqual(self.kind(within, within, is_quiet=False), "undecided")
+        self.assertEqual(self.kind(within, above, is_quiet=False), "undecided")
+        self.assertEqual(self.kind(above, above, is_quiet=False), "neither")
 
     def test_an_interval_is_useful_if_it_decides_or_is_at_the_limit(self):
         self.assertTrue(is_useful((1.2, 1.1, 1.3), 1.05))
