@@ -1,5 +1,6 @@
 //! `ethermem replay`.
 
+mod recorded;
 mod setup;
 
 use std::path::PathBuf;
@@ -10,6 +11,7 @@ use ethermem_experiments::selection::{fabric, link_gbps};
 use ethermem_sim::registry::FabricEntry;
 use ethermem_study::Outcome;
 
+use self::recorded::RecordedArguments;
 pub(crate) use self::setup::SetupArguments;
 
 use crate::failure::Failure;
@@ -20,7 +22,10 @@ use crate::terminal::runner;
 #[command(after_help = "Examples:\n  \
     ethermem replay redis.parquet --fabric edm,pfabric\n  \
     ethermem replay redis.parquet spark.parquet --fabric tcp --scope rack --link-gbps 40\n  \
-    ethermem replay redis.parquet --fabric edm --out result.parquet --format json\n\
+    ethermem replay redis.parquet --fabric edm --out result.parquet --format json\n  \
+    ethermem replay server.parquet client.parquet --cluster 12 --disk-trace server \\\n    \
+    --disk-trace client --network-trace server.pcap --network-trace client.pcap \\\n    \
+    --address 10.0.0.1 --address 10.0.0.2\n\
     \n\
     Traces are those of page accesses: docs/reference/trace.md. Each traced machine is split into\n\
     a compute, a memory and a disk blade, its memory is spread over the memory blades of its\n\
@@ -29,7 +34,7 @@ use crate::terminal::runner;
     the result then says so. docs/how-to/replay-a-trace.md explains the numbers.")]
 pub(crate) struct Arguments {
     /// Page traces, one per machine; if there are fewer than machines in a cluster, they are
-    /// assigned in turn
+    /// assigned in turn. `none` for a machine of which only disks or the network were traced
     #[arg(value_name = "TRACE", required = true)]
     traces: Vec<PathBuf>,
 
@@ -51,6 +56,9 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     threads: Option<u16>,
 
+    #[command(flatten)]
+    recorded: RecordedArguments,
+
     /// Write the completion time of every access to this Parquet file
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
@@ -65,6 +73,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         traces: arguments.traces.clone(),
         fabrics: arguments.fabric.clone(),
         setup: arguments.setup.request(),
+        recorded: arguments.recorded.request(),
         link_gbps: arguments.link_gbps,
         out: arguments.out.clone(),
     };

@@ -19,6 +19,7 @@ pub mod lines;
 #[cfg(feature = "operate")]
 pub mod operate;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+pub mod recorded;
 pub mod remote;
 pub mod replay;
 pub mod report;

@@ -11,14 +11,15 @@ use ethermem_sim::scenario::{Scenario, Setting};
 use ethermem_sim::topology::Topology;
 use ethermem_sim::workload::InputError;
 use ethermem_study::{
-    Arrivals, Blades, Machine, Offered, Outcome, Part, Plan, Prefetched, Replay, Scope, network,
-    write_completions,
+    Arrivals, Attribution, Blades, Flows, Machine, Offered, Outcome, Part, Plan, Replay, Scope,
+    network, write_completions,
 };
 use ethermem_trace::CompletionWriter;
 use ethermem_units::{BitsPerSecond, Bytes, Ns};
 
 use crate::error::Error;
 use crate::face::Expected;
+use crate::recorded::Recorded;
 use crate::runner::{Job, Runner};
 
 /// Allowed number of nodes of a network.
@@ -41,6 +42,8 @@ pub struct Request {
     pub fabrics: Vec<&'static FabricEntry>,
     /// Options of the replay.
     pub setup: Setup,
+    /// Traces of disks and the network.
+    pub recorded: Recorded,
     /// Data rate of every node's link in Gb/s.
     pub link_gbps: u64,
     /// Parquet file for the completion time of every access.
@@ -149,8 +152,15 @@ impl Setup {
 
     /// Loads the traced machine.
     pub(crate) fn load(&self, trace: &Path) -> Result<Machine, InputError> {
-        let part = Part { from: self.from, length: self.length, speed: self.speed };
-        Machine::load(trace, part, Bytes(self.block_kib << 10))
+        Machine::load(trace, self.part(), self.block())
+    }
+
+    fn part(&self) -> Part {
+        Part { from: self.from, length: self.length, speed: self.speed }
+    }
+
+    fn block(&self) -> Bytes {
+        Bytes(self.block_kib << 10)
     }
 }
 
@@ -163,8 +173,7 @@ impl Request {
     pub fn run(&self, runner: &Runner<'_>) -> Result<Vec<Outcome>, Error> {
         self.setup.check()?;
         let plan = self.setup.plan(self.link_gbps);
-        let machines =
-            self.traces.iter().map(|path| self.setup.load(path)).collect::<Result<Vec<_>, _>>()?;
+        let (machines, attribution) = self.machines()?;
         let replay = Replay::draw(&plan, &machines).map_err(Error::Request)?;
         let completions = self.out.as_deref().map(CompletionWriter::create).transpose()?;
         let folder = messages_folder()?;
@@ -174,17 +183,29 @@ impl Request {
             .iter()
             .map(|fabric| network(&plan, fabric, &messages))
             .collect::<Result<Vec<_>, _>>()?;
-        let (offered, prefetched) = replay.write(&messages, link(plan.link_gbps)?)?;
+        let (offered, flows) = replay.write(&messages, link(plan.link_gbps)?)?;
         let command = runner.command_with_seed(self.setup.seed);
         let runs = self.run_networks(&networks, offered, &command, runner)?;
         let mut outcomes = Vec::new();
         for (run, network) in runs.into_iter().zip(&networks) {
-            outcomes.push(outcome(&plan, &replay, (offered, &prefetched), network, run));
+            let mut outcome = outcome(&plan, &replay, (offered, &flows), network, run);
+            outcome.attribute(attribution);
+            outcomes.push(outcome);
         }
         if let Some(writer) = completions {
             write_completions(writer, &outcomes, replay.embedding(), &command)?;
         }
         Ok(outcomes)
+    }
+
+    fn machines(&self) -> Result<(Vec<Machine>, Option<Attribution>), Error> {
+        if let Some(recordings) = self.recorded.recordings(&self.traces)? {
+            let loaded = recordings.load(self.setup.part(), self.setup.block());
+            let (machines, attribution) = loaded?;
+            return Ok((machines, Some(attribution)));
+        }
+        let machines = self.traces.iter().map(|path| self.setup.load(path));
+        Ok((machines.collect::<Result<Vec<_>, _>>()?, None))
     }
 
     fn run_networks(
@@ -248,7 +269,7 @@ pub(crate) fn link(gbps: u64) -> Result<BitsPerSecond, Error> {
 pub(crate) fn outcome(
     plan: &Plan,
     replay: &Replay<'_>,
-    (offered, prefetched): (Offered, &Prefetched),
+    (offered, flows): (Offered, &Flows),
     (scenario, notice): &(Scenario, Option<String>),
     mut run: RunResult,
 ) -> Outcome {
@@ -258,7 +279,7 @@ pub(crate) fn outcome(
         Topology::SingleSwitch => "single-switch",
         Topology::LeafSpine(_) => "leaf-spine",
     };
-    Outcome::of(plan, replay.embedding(), (offered, prefetched.clone()), topology, run)
+    Outcome::of(plan, replay.embedding(), (offered, flows.clone()), topology, run)
 }
 
 /// Parses a number of blades.

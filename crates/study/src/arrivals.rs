@@ -1,6 +1,8 @@
 //! Arrival times of accesses: those of the trace, or drawn from it for each pair of blades.
 
-use ethermem_trace::AccessKind;
+use std::collections::BTreeMap;
+
+use ethermem_trace::FlowKind;
 use ethermem_units::Ps;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
@@ -19,42 +21,53 @@ pub enum Arrivals {
     AsTraced,
 }
 
+/// The blades of an access, by the machines to which they belong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Ends {
+    /// The compute blade that issues it.
+    pub(crate) compute: u16,
+    /// The memory, disk or compute blade that it addresses, according to its kind.
+    pub(crate) target: u16,
+}
+
 /// Accesses of a pair of blades in its machine's trace.
 #[derive(Clone, Debug)]
 pub(crate) struct Pair {
     /// Cumulative gaps behind each access. The last gap extends to the first access of the next
     /// round, so they sum to the machine's duration.
     gap_ends: Vec<u64>,
-    accesses: Vec<(u32, AccessKind, bool)>,
+    accesses: Vec<(u32, FlowKind, bool)>,
+    ends: Ends,
+    /// Number of the pair, from which its draws follow.
+    number: u64,
 }
 
 /// An access of a stream, with its time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Arrival {
     pub(crate) at: Ps,
-    pub(crate) memory: u16,
+    pub(crate) ends: Ends,
     pub(crate) bytes: u32,
-    pub(crate) kind: AccessKind,
+    pub(crate) kind: FlowKind,
     pub(crate) prefetched: bool,
 }
 
 /// Source of the streams for one machine, shared by all clusters.
 pub(crate) enum Source<'m> {
     Drawn(Vec<Pair>),
-    AsTraced { machine: &'m Machine, memories: Vec<u16> },
+    AsTraced { machine: &'m Machine, ends: Vec<Ends> },
 }
 
 /// Endless arrivals of one machine in one cluster.
 pub(crate) enum Stream<'s> {
     Pair {
         pair: &'s Pair,
-        memory: u16,
         next: Ps,
         rng: Xoshiro256PlusPlus,
     },
     Traced {
         machine: &'s Machine,
-        memories: &'s [u16],
+        ends: &'s [Ends],
         next: usize,
         /// Time from the start of the run to the end of this round of the trace.
         round: Ps,
@@ -71,27 +84,57 @@ impl Arrivals {
         }
     }
 
-    /// Source of the streams for machine `index`.
+    /// Source of the streams for machine `index`, which is one of a group of `traced` machines.
     pub(crate) fn source(
         self,
         machine: &Machine,
         blades: Blades,
         seed: u64,
-        index: u16,
+        (index, traced): (u16, u16),
     ) -> Source<'_> {
-        let memory = |block| blades.memory_of(seed, index, block);
-        let memories = machine.accesses.iter().map(|access| memory(access.block));
+        let peer = |of: u16| index - index % traced + of;
+        let ends = |access: &Sample| {
+            let spread = || blades.holder_of(seed, index, access.block);
+            let target = match access.kind {
+                FlowKind::Read | FlowKind::WriteBack => spread(),
+                FlowKind::DiskRead | FlowKind::DiskWrite if machine.own_disks => index,
+                FlowKind::DiskRead | FlowKind::DiskWrite => spread(),
+                FlowKind::Network => peer(access.block as u16),
+            };
+            let compute = access.issuer.map_or(index, |issuer| peer(issuer.into()));
+            Ends { compute, target }
+        };
         match self {
-            Arrivals::AsTraced => Source::AsTraced { machine, memories: memories.collect() },
+            Arrivals::AsTraced => {
+                let ends = machine.accesses.iter().map(ends).collect();
+                Source::AsTraced { machine, ends }
+            }
             Arrivals::Drawn => {
-                let mut pairs: Vec<Vec<usize>> = vec![Vec::new(); blades.machines().into()];
-                for (at, memory) in memories.enumerate() {
-                    pairs[usize::from(memory)].push(at);
+                let mut pairs: BTreeMap<u64, (Ends, Vec<usize>)> = BTreeMap::new();
+                for (at, access) in machine.accesses.iter().enumerate() {
+                    let ends = ends(access);
+                    let number = number_of(access, ends, blades);
+                    pairs.entry(number).or_insert((ends, Vec::new())).1.push(at);
                 }
-                Source::Drawn(pairs.iter().map(|pair| Pair::of(machine, pair)).collect())
+                let pair = |(&number, (ends, places)): (&u64, &(Ends, Vec<usize>))| {
+                    Pair::of(machine, places, *ends, number)
+                };
+                Source::Drawn(pairs.iter().map(pair).collect())
             }
         }
     }
+}
+
+/// Number of the pair of blades of an access. The pairs of a compute blade and its memory blades
+/// come first.
+fn number_of(access: &Sample, ends: Ends, blades: Blades) -> u64 {
+    let class = match access.kind {
+        FlowKind::Read | FlowKind::WriteBack => 0,
+        FlowKind::DiskRead | FlowKind::DiskWrite => 1,
+        FlowKind::Network => 2,
+    };
+    let issuer = access.issuer.map_or(0, |issuer| 1 + u64::from(issuer));
+    (3 * issuer + class) * u64::from(blades.machines()) + u64::from(ends.target)
 }
 
 impl Source<'_> {
@@ -99,37 +142,32 @@ impl Source<'_> {
     pub(crate) fn streams(&self, seed: u64) -> Vec<Stream<'_>> {
         match self {
             Source::Drawn(pairs) => {
-                let stream = |(memory, pair): (usize, _)| {
-                    let rng = Xoshiro256PlusPlus::seed_from_u64(mix(seed ^ memory as u64));
-                    Stream::of_pair(pair, memory as u16, rng)
-                };
-                let used = pairs.iter().enumerate().filter(|(_, pair)| !pair.accesses.is_empty());
-                used.map(stream).collect()
+                let rng = |pair: &Pair| Xoshiro256PlusPlus::seed_from_u64(mix(seed ^ pair.number));
+                pairs.iter().map(|pair| Stream::of_pair(pair, rng(pair))).collect()
             }
-            Source::AsTraced { machine, memories } => {
+            // A machine may only receive.
+            Source::AsTraced { machine, .. } if machine.accesses.is_empty() => Vec::new(),
+            Source::AsTraced { machine, ends } => {
                 let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
-                vec![Stream::of_trace(machine, memories, &mut rng)]
+                vec![Stream::of_trace(machine, ends, &mut rng)]
             }
         }
     }
 }
 
 impl Pair {
-    /// The accesses of `machine` at these indices of its trace.
-    fn of(machine: &Machine, places: &[usize]) -> Pair {
+    /// The accesses of `machine` at these indices of its trace, at least one.
+    fn of(machine: &Machine, places: &[usize], ends: Ends, number: u64) -> Pair {
         let accesses = &machine.accesses;
         let taken = |&place: &usize| {
             let Sample { bytes, kind, prefetched, .. } = accesses[place];
             (bytes, kind, prefetched)
         };
-        let Some(&first) = places.first() else {
-            return Pair { gap_ends: Vec::new(), accesses: Vec::new() };
-        };
-        let start = accesses[first].at;
+        let start = accesses[places[0]].at;
         let mut gap_ends: Vec<u64> =
             places[1..].iter().map(|&place| (accesses[place].at - start).0).collect();
         gap_ends.push(machine.duration.0);
-        Pair { gap_ends, accesses: places.iter().map(taken).collect() }
+        Pair { gap_ends, accesses: places.iter().map(taken).collect(), ends, number }
     }
 
     fn gap(&self, index: usize) -> u64 {
@@ -141,23 +179,23 @@ impl Pair {
 impl<'s> Stream<'s> {
     /// A pair in its steady state: the start of the run falls into a gap with a probability
     /// proportional to the gap's length, uniformly within it.
-    fn of_pair(pair: &'s Pair, memory: u16, mut rng: Xoshiro256PlusPlus) -> Stream<'s> {
+    fn of_pair(pair: &'s Pair, mut rng: Xoshiro256PlusPlus) -> Stream<'s> {
         let duration = pair.gap_ends[pair.gap_ends.len() - 1];
         let instant = below(rng.next_u64(), duration);
         let gap = pair.gap_ends.partition_point(|&end| end <= instant);
         let next = Ps(pair.gap_ends[gap] - instant);
-        Stream::Pair { pair, memory, next, rng }
+        Stream::Pair { pair, next, rng }
     }
 
     /// The trace from any instant on.
     fn of_trace(
         machine: &'s Machine,
-        memories: &'s [u16],
+        ends: &'s [Ends],
         rng: &mut Xoshiro256PlusPlus,
     ) -> Stream<'s> {
         let start = Ps(below(rng.next_u64(), machine.duration.0));
         let next = machine.accesses.partition_point(|access| access.at < start);
-        Stream::Traced { machine, memories, next, round: machine.duration - start }
+        Stream::Traced { machine, ends, next, round: machine.duration - start }
     }
 
     /// Time of the next arrival.
@@ -175,22 +213,22 @@ impl<'s> Stream<'s> {
     pub(crate) fn take(&mut self) -> Arrival {
         let at = self.next_at();
         match self {
-            Stream::Pair { pair, memory, next, rng } => {
+            Stream::Pair { pair, next, rng } => {
                 let count = pair.accesses.len() as u64;
                 let (bytes, kind, prefetched) =
                     pair.accesses[below(rng.next_u64(), count) as usize];
                 *next = at + Ps(pair.gap(below(rng.next_u64(), count) as usize));
-                Arrival { at, memory: *memory, bytes, kind, prefetched }
+                Arrival { at, ends: pair.ends, bytes, kind, prefetched }
             }
-            Stream::Traced { machine, memories, next, round } => {
+            Stream::Traced { machine, ends, next, round } => {
                 if *next == machine.accesses.len() {
                     *next = 0;
                     *round += machine.duration;
                 }
                 let Sample { bytes, kind, prefetched, .. } = machine.accesses[*next];
-                let memory = memories[*next];
+                let ends = ends[*next];
                 *next += 1;
-                Arrival { at, memory, bytes, kind, prefetched }
+                Arrival { at, ends, bytes, kind, prefetched }
             }
         }
     }
@@ -205,15 +243,16 @@ mod tests {
             at: Ps(at),
             block: index as u64,
             bytes: 1 + index as u32,
-            kind: AccessKind::ALL[index % 2],
+            kind: FlowKind::ALL[index % 2],
             prefetched: index % 4 == 0,
+            issuer: None,
         };
         let accesses = times.iter().enumerate().map(sample).collect();
-        Machine { accesses, duration: Ps(duration), unrecorded: 0 }
+        Machine { accesses, duration: Ps(duration), unrecorded: 0, own_disks: false }
     }
 
     fn source(arrivals: Arrivals, machine: &Machine, blades: u16) -> Source<'_> {
-        arrivals.source(machine, Blades::of(blades).expect("thirds"), 1, 0)
+        arrivals.source(machine, Blades::of(blades).expect("thirds"), 1, (0, 1))
     }
 
     #[test]
@@ -233,7 +272,7 @@ mod tests {
                     _ => (1, 50),
                 };
                 assert_eq!((next.bytes, (next.at - one.at).0), expected, "{seed}");
-                assert_eq!(one.kind, AccessKind::ALL[(one.bytes as usize - 1) % 2]);
+                assert_eq!(one.kind, FlowKind::ALL[(one.bytes as usize - 1) % 2]);
                 assert_eq!(one.prefetched, one.bytes == 1);
             }
         }
@@ -252,7 +291,7 @@ mod tests {
                 let mut last = Ps::ZERO;
                 while stream.next_at() < Ps(1_000_000) {
                     let arrival = stream.take();
-                    assert!(arrival.at >= last && arrival.memory < 3);
+                    assert!(arrival.at >= last && arrival.ends.target < 3);
                     last = arrival.at;
                     arrivals += 1;
                     large += u64::from(arrival.bytes > 500);

@@ -55,9 +55,9 @@ impl Blades {
         3 * self.machines
     }
 
-    /// The memory blade that holds a block of a machine's memory: drawn uniformly, and equal in
+    /// The memory or disk blade that holds a block of a machine: drawn uniformly, and equal in
     /// every cluster.
-    pub(crate) fn memory_of(self, seed: u64, machine: u16, block: u64) -> u16 {
+    pub(crate) fn holder_of(self, seed: u64, machine: u16, block: u64) -> u16 {
         let drawn = mix(block ^ mix(seed ^ mix(u64::from(machine))));
         below(drawn, u64::from(self.machines)) as u16
     }
@@ -124,6 +124,12 @@ impl Embedding {
     #[must_use]
     pub fn memory(&self, cluster: u16, machine: u16) -> NodeIndex {
         self.clusters[usize::from(cluster)][usize::from(self.blades.machines() + machine)]
+    }
+
+    /// The disk blade of a machine.
+    #[must_use]
+    pub fn disk(&self, cluster: u16, machine: u16) -> NodeIndex {
+        self.clusters[usize::from(cluster)][usize::from(2 * self.blades.machines() + machine)]
     }
 
     /// The cluster of a node, if any.
@@ -213,14 +219,14 @@ mod tests {
         let blades = Blades::of(15).unwrap();
         let mut counts = [0_u32; 5];
         for block in 0..50_000 {
-            let memory = blades.memory_of(7, 3, block);
-            assert_eq!(memory, blades.memory_of(7, 3, block));
+            let memory = blades.holder_of(7, 3, block);
+            assert_eq!(memory, blades.holder_of(7, 3, block));
             counts[usize::from(memory)] += 1;
         }
         // The expectation is 10,000; the tolerance is five standard deviations.
         assert!(counts.iter().all(|&count| count.abs_diff(10_000) < 450), "{counts:?}");
         let moved = (0..100)
-            .filter(|&block| blades.memory_of(7, 3, block) != blades.memory_of(7, 2, block));
+            .filter(|&block| blades.holder_of(7, 3, block) != blades.holder_of(7, 2, block));
         assert!(moved.count() > 50, "machines have memory of their own");
     }
 }

@@ -1,14 +1,13 @@
 //! A fabric's result for a replay.
 
-use ethermem_sim::Kind;
 use ethermem_sim::metrics::MessageWay;
 use ethermem_sim::metrics::{KindStats, RunResult};
 use ethermem_sim::output::{OutputError, TableStyle, TextTable};
-use ethermem_trace::{AccessKind, Completion, CompletionWriter};
+use ethermem_trace::{Completion, CompletionWriter, FlowKind};
 use ethermem_units::Ps;
 use serde::Serialize;
 
-use crate::{Embedding, Offered, Plan, Prefetched};
+use crate::{Attribution, Embedding, Flows, Offered, Plan};
 
 /// Fractions of the distribution that are reported.
 const SHARES: [f64; 12] = [0.0, 0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 0.999, 1.0];
@@ -45,9 +44,12 @@ pub struct Outcome {
     pub completion: Times,
     /// Number of accesses that no thread waits for.
     pub prefetched_accesses: u64,
-    /// Messages that no thread waits for.
+    /// What became of traces of disks and the network, if there are any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub attribution: Option<Attribution>,
+    /// The flow of each message.
     #[serde(skip)]
-    pub prefetched: Prefetched,
+    pub flows: Flows,
     /// Complete result of the run.
     pub run: RunResult,
 }
@@ -61,6 +63,15 @@ pub struct Times {
     pub prefetch: Vec<Quantile>,
     /// Distribution of write-backs.
     pub write_back: Vec<Quantile>,
+    /// Distribution of reads of disks.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub disk_read: Vec<Quantile>,
+    /// Distribution of writes to disks.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub disk_write: Vec<Quantile>,
+    /// Distribution of flows between compute blades.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub network: Vec<Quantile>,
     /// Distribution of all accesses.
     pub all: Vec<Quantile>,
 }
@@ -80,12 +91,11 @@ impl Outcome {
     pub fn of(
         plan: &Plan,
         embedding: &Embedding,
-        (offered, prefetched): (Offered, Prefetched),
+        (offered, flows): (Offered, Flows),
         topology: &'static str,
         run: RunResult,
     ) -> Outcome {
-        let is_waited = |way: &MessageWay| !prefetched.holds(way.message.index);
-        let is = |way: &MessageWay, kind: Kind| way.message.kind == kind;
+        let of = |row: Row| quantiles(&run.ways, |way| row.holds(&flows, way));
         let last = run.ways.iter().map(|way| way.message.arrival).max().unwrap_or(Ps::ZERO);
         Outcome {
             fabric: run.fabric.clone(),
@@ -101,19 +111,29 @@ impl Outcome {
             drain_ns: (run.simulated_ns - last.as_ns_f64()).max(0.0),
             slowdown_mean: run.kinds.all.slowdown_mean,
             completion: Times {
-                read: quantiles(&run.ways, |way| is(way, Kind::Read) && is_waited(way)),
-                prefetch: quantiles(&run.ways, |way| !is_waited(way)),
-                write_back: quantiles(&run.ways, |way| is(way, Kind::Write)),
+                read: of(Row::Read),
+                prefetch: of(Row::Prefetch),
+                write_back: of(Row::Flow(FlowKind::WriteBack)),
+                disk_read: of(Row::Flow(FlowKind::DiskRead)),
+                disk_write: of(Row::Flow(FlowKind::DiskWrite)),
+                network: of(Row::Flow(FlowKind::Network)),
                 all: quantiles(&run.ways, |_| true),
             },
-            prefetched_accesses: prefetched.count(),
-            prefetched,
+            prefetched_accesses: flows.prefetched(),
+            attribution: None,
+            flows,
             run,
         }
     }
 
-    /// Outcomes as a table: a row for reads, one for prefetched reads, one for write-backs, one for
-    /// all.
+    /// Adds what became of traces of disks and the network, if there are any.
+    pub fn attribute(&mut self, attribution: Option<Attribution>) {
+        self.run.notices.extend(attribution.iter().flat_map(Attribution::notices));
+        self.attribution = attribution;
+    }
+
+    /// Outcomes as a table: a row for reads, one for prefetched reads, one for write-backs,
+    /// one each for reads of disks, writes to disks and the network, one for all.
     #[must_use]
     pub fn table(outcomes: &[Outcome], style: TableStyle) -> String {
         let rows = outcomes.iter().flat_map(Outcome::rows).collect();
@@ -148,23 +168,31 @@ impl Outcome {
     }
 
     fn rows(&self) -> Vec<Vec<String>> {
-        let (kinds, times) = (&self.run.kinds, &self.completion);
-        // The run does not distinguish the two kinds of reads.
-        let reads = |is_prefetched: bool| {
-            let ways = self.run.ways.iter().filter(|way| way.message.kind == Kind::Read);
-            KindStats::over(
-                ways.filter(|way| self.prefetched.holds(way.message.index) == is_prefetched),
-            )
+        let times = &self.completion;
+        // The run does not distinguish the kinds of reads, nor those of writes.
+        let stats = |row: Row| {
+            KindStats::over(self.run.ways.iter().filter(|way| row.holds(&self.flows, way)))
         };
-        let (waited, along) = (reads(false), reads(true));
-        let all = [
-            ("read", &waited, &times.read),
-            ("prefetch", &along, &times.prefetch),
-            ("write_back", &kinds.write, &times.write_back),
-            ("all", &kinds.all, &times.all),
+        let rows = [
+            ("read", Row::Read, &times.read),
+            ("prefetch", Row::Prefetch, &times.prefetch),
+            (FlowKind::WriteBack.name(), Row::Flow(FlowKind::WriteBack), &times.write_back),
+            (FlowKind::DiskRead.name(), Row::Flow(FlowKind::DiskRead), &times.disk_read),
+            (FlowKind::DiskWrite.name(), Row::Flow(FlowKind::DiskWrite), &times.disk_write),
+            (FlowKind::Network.name(), Row::Flow(FlowKind::Network), &times.network),
         ];
-        let some = all.into_iter().filter(|(_, stats, _)| stats.messages > 0);
-        some.map(|(kind, stats, times)| self.row(kind, stats, times)).collect()
+        let mut shown = Vec::new();
+        for (kind, row, times) in rows {
+            let stats = stats(row);
+            if stats.messages > 0 {
+                shown.push(self.row(kind, &stats, times));
+            }
+        }
+        let all = &self.run.kinds.all;
+        if all.messages > 0 {
+            shown.push(self.row("all", all, &times.all));
+        }
+        shown
     }
 
     fn row(&self, kind: &str, stats: &KindStats, times: &[Quantile]) -> Vec<String> {
@@ -191,6 +219,29 @@ impl Outcome {
             at(0.999),
             at(1.0),
         ]
+    }
+}
+
+/// A row of the table, before that of all accesses.
+#[derive(Clone, Copy)]
+enum Row {
+    /// Reads of pages that a thread waits for.
+    Read,
+    /// Reads of pages that no thread waits for.
+    Prefetch,
+    /// Flows of any other kind.
+    Flow(FlowKind),
+}
+
+impl Row {
+    fn holds(self, flows: &Flows, way: &MessageWay) -> bool {
+        let index = way.message.index;
+        let is_read = flows.kind(index) == FlowKind::Read;
+        match self {
+            Row::Read => is_read && !flows.is_prefetched(index),
+            Row::Prefetch => is_read && flows.is_prefetched(index),
+            Row::Flow(kind) => flows.kind(index) == kind,
+        }
     }
 }
 
@@ -241,21 +292,17 @@ pub fn write_completions(
         writer.fabric(&outcome.fabric)?;
         for way in &outcome.run.ways {
             let message = &way.message;
-            let kind = match message.kind {
-                Kind::Write => AccessKind::WriteBack,
-                Kind::Read | Kind::ReadModifyWrite => AccessKind::Read,
-            };
             let cluster = embedding.cluster_of(message.compute);
             writer.push(Completion {
                 time: message.arrival,
                 cluster: cluster.expect("messages are of clusters"),
                 compute: message.compute,
                 memory: message.memory,
-                kind,
+                kind: outcome.flows.kind(message.index),
                 bytes: message.bytes,
                 completion: way.finished - message.arrival,
                 alone: way.alone,
-                prefetched: outcome.prefetched.holds(message.index),
+                prefetched: outcome.flows.is_prefetched(message.index),
             })?;
         }
     }

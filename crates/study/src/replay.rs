@@ -7,12 +7,12 @@ use std::path::Path;
 use ethermem_sim::scenario::Setting;
 use ethermem_sim::workload::{TraceFormat, WriteTraceError, write_trace};
 use ethermem_sim::{Kind, Message, MessageSource, SourceError};
-use ethermem_trace::AccessKind;
+use ethermem_trace::FlowKind;
 use ethermem_units::{BitsPerSecond, Bytes, Ps};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::SeedableRng;
 
-use crate::arrivals::{Source, Stream};
+use crate::arrivals::{Ends, Source, Stream};
 use crate::machine::mix;
 use crate::offered::Tally;
 use crate::{Arrivals, Blades, Embedding, Machine, Offered, Scope};
@@ -81,6 +81,15 @@ impl<'m> Replay<'m> {
                 plan.blades.count()
             ));
         }
+        if machines.iter().any(Machine::has_peers) && !slots.is_multiple_of(machines.len() as u16) {
+            return Err(format!(
+                "a cluster of {} blades for {} machines with a network: must be a multiple of {}, \
+                 so that every machine has its peers",
+                plan.blades.count(),
+                machines.len(),
+                3 * machines.len()
+            ));
+        }
         let embedding = plan.embedding()?;
         let dealt = machines.iter().cycle().take(slots.into());
         let per_s = dealt.map(Machine::per_s).sum::<f64>() * f64::from(embedding.clusters());
@@ -102,7 +111,7 @@ impl<'m> Replay<'m> {
     }
 
     /// Writes all messages as a Parquet trace of `sim`. Returns the load that they offer to links
-    /// of this rate, and the messages for which no thread waits.
+    /// of this rate, and the flow of each message.
     ///
     /// # Errors
     /// [`WriteTraceError`] when the file cannot be written, or no access falls into the run.
@@ -110,33 +119,35 @@ impl<'m> Replay<'m> {
         &self,
         path: &Path,
         link: BitsPerSecond,
-    ) -> Result<(Offered, Prefetched), WriteTraceError> {
+    ) -> Result<(Offered, Flows), WriteTraceError> {
         let Plan { blades, arrivals, seed, nodes, .. } = *self.plan;
         let dealt = (0..blades.machines()).zip(self.machines.iter().cycle());
+        let traced = self.machines.len() as u16;
+        let source = |index, machine| arrivals.source(machine, blades, seed, (index, traced));
         let sources: Vec<Source<'_>> =
-            dealt.map(|(index, machine)| arrivals.source(machine, blades, seed, index)).collect();
+            dealt.map(|(index, machine)| source(index, machine)).collect();
         let mut streams = Vec::new();
         for cluster in 0..self.embedding.clusters() {
-            for (machine, source) in (0..).zip(&sources) {
+            for (machine, source) in (0_u16..).zip(&sources) {
                 let own = mix(seed ^ mix((u64::from(cluster) << 16) | u64::from(machine)));
-                streams.extend(source.streams(own).into_iter().map(|s| (cluster, machine, s)));
+                streams.extend(source.streams(own).into_iter().map(|stream| (cluster, stream)));
             }
         }
         let mut messages = Messages {
             embedding: &self.embedding,
             end: self.duration,
-            next: (0..).zip(&streams).map(|(at, s)| Reverse((s.2.next_at(), at))).collect(),
+            next: (0..).zip(&streams).map(|(at, s)| Reverse((s.1.next_at(), at))).collect(),
             streams,
             index: 0,
             tally: Tally::new(nodes),
-            prefetched: Prefetched::default(),
+            flows: Flows::default(),
         };
         let written = write_trace(&mut messages, path, TraceFormat::Parquet)?;
         if written == 0 {
             let problem = "no access falls into the run: must be more of them";
             return Err(SourceError(problem.to_owned()).into());
         }
-        Ok((messages.tally.over(self.duration, link), messages.prefetched))
+        Ok((messages.tally.over(self.duration, link), messages.flows))
     }
 
     /// Caveats for readers of the results.
@@ -151,23 +162,33 @@ impl<'m> Replay<'m> {
     }
 }
 
-/// Indices of messages for which no thread waits.
+/// The flow of each message, by its index.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Prefetched {
-    marks: Vec<bool>,
+pub struct Flows {
+    /// The kind, and whether no thread waits for it.
+    flows: Vec<(FlowKind, bool)>,
 }
 
-impl Prefetched {
-    /// True if no thread waits for the message at `index`.
+impl Flows {
+    /// Kind of the message at `index`.
+    ///
+    /// # Panics
+    /// When there is no such message.
     #[must_use]
-    pub fn holds(&self, index: u64) -> bool {
-        self.marks.get(index as usize).is_some_and(|&mark| mark)
+    pub fn kind(&self, index: u64) -> FlowKind {
+        self.flows[index as usize].0
     }
 
-    /// Number of such messages.
+    /// True if no thread waits for the message at `index`.
     #[must_use]
-    pub fn count(&self) -> u64 {
-        self.marks.iter().filter(|&&mark| mark).count() as u64
+    pub fn is_prefetched(&self, index: u64) -> bool {
+        self.flows.get(index as usize).is_some_and(|flow| flow.1)
+    }
+
+    /// Number of messages for which no thread waits.
+    #[must_use]
+    pub fn prefetched(&self) -> u64 {
+        self.flows.iter().filter(|flow| flow.1).count() as u64
     }
 }
 
@@ -175,13 +196,13 @@ impl Prefetched {
 struct Messages<'s> {
     embedding: &'s Embedding,
     end: Ps,
-    /// Streams with their cluster and machine.
-    streams: Vec<(u16, u16, Stream<'s>)>,
+    /// Streams with their cluster.
+    streams: Vec<(u16, Stream<'s>)>,
     /// Time of each stream's next access.
     next: BinaryHeap<Reverse<(Ps, usize)>>,
     index: u64,
     tally: Tally,
-    prefetched: Prefetched,
+    flows: Flows,
 }
 
 impl MessageSource for Messages<'_> {
@@ -191,21 +212,26 @@ impl MessageSource for Messages<'_> {
             // The earliest is too late, and therefore all are.
             return Ok(None);
         }
-        let (cluster, machine, arrivals) = &mut self.streams[stream];
+        let (cluster, arrivals) = &mut self.streams[stream];
         let arrival = arrivals.take();
         self.next.push(Reverse((arrivals.next_at(), stream)));
+        let (cluster, Ends { compute, target }) = (*cluster, arrival.ends);
+        let (kind, memory) = match arrival.kind {
+            FlowKind::Read => (Kind::Read, self.embedding.memory(cluster, target)),
+            FlowKind::WriteBack => (Kind::Write, self.embedding.memory(cluster, target)),
+            FlowKind::DiskRead => (Kind::Read, self.embedding.disk(cluster, target)),
+            FlowKind::DiskWrite => (Kind::Write, self.embedding.disk(cluster, target)),
+            FlowKind::Network => (Kind::Write, self.embedding.compute(cluster, target)),
+        };
         let message = Message {
             index: self.index,
             arrival: arrival.at,
-            kind: match arrival.kind {
-                AccessKind::Read => Kind::Read,
-                AccessKind::WriteBack => Kind::Write,
-            },
-            compute: self.embedding.compute(*cluster, *machine),
-            memory: self.embedding.memory(*cluster, arrival.memory),
+            kind,
+            compute: self.embedding.compute(cluster, compute),
+            memory,
             bytes: Bytes(arrival.bytes.into()),
         };
-        self.prefetched.marks.push(arrival.prefetched);
+        self.flows.flows.push((arrival.kind, arrival.prefetched));
         self.index += 1;
         self.tally.add(&message);
         Ok(Some(message))

@@ -7,7 +7,7 @@ use ethermem_sim::registry::find;
 use ethermem_sim::run::{RunOptions, run};
 use ethermem_sim::scenario::Setting;
 use ethermem_study::{
-    Arrivals, Blades, Machine, Offered, Outcome, Part, Plan, Prefetched, Quantile, Replay, Scope,
+    Arrivals, Blades, Flows, Machine, Offered, Outcome, Part, Plan, Quantile, Replay, Scope,
     network, write_completions,
 };
 use ethermem_trace::{
@@ -72,12 +72,11 @@ fn replayed(plan: &Plan, machines: &[Machine], fabric: &str) -> (Outcome, Vec<St
     let fabric = find(fabric).expect("of the registry");
     let (scenario, _) = network(plan, fabric, &messages).expect("a good plan");
     let link = BitsPerSecond::from_gbps(plan.link_gbps).expect("a rate");
-    let (offered, prefetched): (Offered, Prefetched) =
-        replay.write(&messages, link).expect("messages");
+    let (offered, flows): (Offered, Flows) = replay.write(&messages, link).expect("messages");
     let result = run(&scenario, RunOptions { ways: true, ..RunOptions::of(fabric) });
     let result = result.unwrap_or_else(|error| panic!("{error}"));
     let notices = replay.notices(&offered);
-    (Outcome::of(plan, replay.embedding(), (offered, prefetched), "leaf-spine", result), notices)
+    (Outcome::of(plan, replay.embedding(), (offered, flows), "leaf-spine", result), notices)
 }
 
 #[test]
@@ -165,7 +164,7 @@ fn prefetched_pages_load_the_network_and_stall_no_thread() {
         let is_along = |way: &&MessageWay| way.message.bytes == Bytes(7 * 4096);
         let along: Vec<_> = outcome.run.ways.iter().filter(is_along).collect();
         assert_eq!(along.len() as u64, outcome.prefetched_accesses);
-        assert!(along.iter().all(|way| outcome.prefetched.holds(way.message.index)));
+        assert!(along.iter().all(|way| outcome.flows.is_prefetched(way.message.index)));
         // A page takes 330 ns at 100 Gb/s, and seven of them 2.3 us.
         let most = |times: &[Quantile]| times.iter().map(|point| point.ns).fold(0.0, f64::max);
         let least = |times: &[Quantile]| times.iter().map(|point| point.ns).fold(1e9, f64::min);

@@ -37,6 +37,59 @@ impl AccessKind {
     }
 }
 
+/// Kind of a flow between two blades.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum FlowKind {
+    /// Pages from a memory blade to a compute blade.
+    Read,
+    /// Pages from a compute blade to a memory blade.
+    WriteBack,
+    /// Data from a disk blade to a compute blade.
+    DiskRead,
+    /// Data from a compute blade to a disk blade.
+    DiskWrite,
+    /// Data from one compute blade to another.
+    Network,
+}
+
+impl FlowKind {
+    /// Every kind.
+    pub const ALL: [FlowKind; 5] = [
+        FlowKind::Read,
+        FlowKind::WriteBack,
+        FlowKind::DiskRead,
+        FlowKind::DiskWrite,
+        FlowKind::Network,
+    ];
+
+    /// Name in files and reports.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            FlowKind::Read => AccessKind::Read.name(),
+            FlowKind::WriteBack => AccessKind::WriteBack.name(),
+            FlowKind::DiskRead => "disk_read",
+            FlowKind::DiskWrite => "disk_write",
+            FlowKind::Network => "network",
+        }
+    }
+
+    /// The kind of this name.
+    #[must_use]
+    pub fn of_name(name: &[u8]) -> Option<FlowKind> {
+        FlowKind::ALL.into_iter().find(|kind| kind.name().as_bytes() == name)
+    }
+}
+
+impl From<AccessKind> for FlowKind {
+    fn from(kind: AccessKind) -> FlowKind {
+        match kind {
+            AccessKind::Read => FlowKind::Read,
+            AccessKind::WriteBack => FlowKind::WriteBack,
+        }
+    }
+}
+
 /// One access to remote memory: a page, or a run of pages that moved together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Access {

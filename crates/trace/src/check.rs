@@ -99,7 +99,7 @@ pub fn check_line_trace(bytes: &[u8]) -> u64 {
     accesses
 }
 
-fn check_error(error: &str) {
+pub(crate) fn check_error(error: &str) {
     assert!(error.starts_with("fuzzed:"), "{error}");
     assert!(!error.contains(char::is_control), "{error:?}");
 }

@@ -11,16 +11,20 @@ mod check;
 mod completions;
 mod lines;
 mod read;
+mod recorded;
 mod summary;
 mod write;
 
-pub use access::{ACCESS_BYTES_MAX, Access, AccessKind};
+pub use access::{ACCESS_BYTES_MAX, Access, AccessKind, FlowKind};
 #[doc(hidden)]
 pub use check::{check_completion_times, check_line_trace, check_page_trace};
 pub use completions::{Completion, CompletionTimes, CompletionWriter};
 pub use ethermem_files::{InputError, OutputError};
 pub use lines::{LineAccess, LineSummary, LineTrace, LineWriteError, LineWriter};
 pub use read::Trace;
+pub use recorded::{DiskAccess, DiskTrace, NetworkTrace, Protocol, Segment, disk_files};
+#[doc(hidden)]
+pub use recorded::{check_disk_trace, check_network_trace};
 pub use summary::{Ended, Summary};
 pub use write::{REORDER_ROWS, WriteError, Writer};
 

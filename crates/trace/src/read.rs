@@ -164,7 +164,7 @@ pub(crate) fn flags(
     }
 }
 
-pub(crate) fn kind_of(name: &[u8]) -> Result<AccessKind, String> {
+fn kind_of(name: &[u8]) -> Result<AccessKind, String> {
     AccessKind::of_name(name).ok_or_else(|| {
         let names = AccessKind::ALL.map(AccessKind::name).join(", ");
         format!("kind = {}: must be one of {names}", found(&String::from_utf8_lossy(name)))

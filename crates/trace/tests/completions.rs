@@ -7,7 +7,7 @@ use std::fs;
 
 use damage::Damage;
 use ethermem_trace::{
-    AccessKind, Completion, CompletionTimes, CompletionWriter, check_completion_times,
+    Completion, CompletionTimes, CompletionWriter, FlowKind, check_completion_times,
 };
 use ethermem_units::{Bytes, Ps};
 use proptest::prelude::*;
@@ -18,7 +18,7 @@ fn completion(index: u64) -> Completion {
         cluster: index as u16 % 9,
         compute: index as u16 % 144,
         memory: index as u16 % 143,
-        kind: AccessKind::ALL[index as usize % 2],
+        kind: FlowKind::ALL[index as usize % 5],
         bytes: Bytes(1 + index),
         completion: Ps(2_000_001 + index),
         alone: Ps(1_999_999),

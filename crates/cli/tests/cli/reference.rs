@@ -99,6 +99,7 @@ fn the_commands_of_the_guides_run() {
         "sweeps",
         "workloads",
         "workloads/traces",
+        "workloads/traces/two-machines",
         "golden/figure8",
         "golden/figure6-7",
     ] {

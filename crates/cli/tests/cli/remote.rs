@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 
-use ethermem_trace::{AccessKind, Completion, CompletionTimes, CompletionWriter, Trace};
+use ethermem_trace::{AccessKind, Completion, CompletionTimes, CompletionWriter, FlowKind, Trace};
 use ethermem_units::{Bytes, Ps};
 use serde_json::Value;
 use tempfile::TempDir;
@@ -215,7 +215,7 @@ fn completion_times(path: &Path, times: &[(u64, bool, u64)]) {
     for (pages, prefetched, us) in times {
         let completion = Ps(us * 1_000_000);
         let (time, alone, bytes) = (Ps(0), completion, Bytes(pages * 4096));
-        let (kind, prefetched) = (AccessKind::Read, *prefetched);
+        let (kind, prefetched) = (FlowKind::Read, *prefetched);
         let access = Completion {
             time,
             cluster: 0,
@@ -328,7 +328,7 @@ fn a_study_closes_the_loop_and_the_same_command_runs_nothing_again() {
         let times: Vec<f64> = CompletionTimes::open(&path, None)
             .unwrap()
             .map(Result::unwrap)
-            .filter(|done| done.kind == AccessKind::Read)
+            .filter(|done| done.kind == FlowKind::Read)
             .map(|done| done.completion.as_ns_f64())
             .collect();
         let mean = times.iter().sum::<f64>() / times.len() as f64;

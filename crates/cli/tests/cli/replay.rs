@@ -128,3 +128,103 @@ fn what_cannot_be_replayed_is_one_line_and_exit_code_2() {
         assert_eq!(called.err.lines().count(), 1, "{}", called.err);
     }
 }
+
+fn two_machines() -> std::path::PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../workloads/traces/two-machines")
+}
+
+#[test]
+fn disks_and_the_network_have_rows_and_the_same_bytes_on_any_number_of_threads() {
+    let folder = tempfile::tempdir().unwrap();
+    write_trace(&folder.path().join("t.parquet"));
+    let file = |name: &str| two_machines().join(name).display().to_string();
+    let [server, client] = ["server", "client"].map(file);
+    let [packets, others] = ["server.pcap", "client.pcap"].map(file);
+    let with = |pages: &str, more: &[&str]| {
+        let machines = ["replay", pages, "none", "--cluster", "12", "--messages", "600"];
+        let disks = ["--disk-trace", &server, "--disk-trace", &client];
+        let networks = ["--network-trace", &packets, "--network-trace", &others];
+        let addresses = ["--address", "10.77.0.1", "--address", "10.77.0.2"];
+        let all = [&machines[..], &disks, &networks, &addresses, more].concat();
+        let called = call(folder.path(), &all);
+        assert_eq!(called.code, 0, "{}", called.err);
+        called.out
+    };
+    let arguments = ["--fabric", "edm,pfabric", "--format", "csv", "--out", "r.parquet"];
+    let on = |threads: &str| {
+        let csv = with("none", &[&arguments[..], &["--threads", threads]].concat());
+        let times = CompletionTimes::open(&folder.path().join("r.parquet"), Some("edm")).unwrap();
+        (csv, times.map(Result::unwrap).collect::<Vec<_>>())
+    };
+    let (csv, times) = on("1");
+    assert_eq!((&csv, &times), (&on("2").0, &on("2").1));
+    let edm: Vec<Vec<&str>> = csv
+        .lines()
+        .filter(|line| line.starts_with("edm,"))
+        .map(|line| line.split(',').collect())
+        .collect();
+    let kinds: Vec<&str> = edm.iter().map(|row| row[3]).collect();
+    assert_eq!(kinds, ["disk_read", "disk_write", "network", "all"]);
+    for row in &edm[..3] {
+        let count = times.iter().filter(|time| time.kind.name() == row[3]).count();
+        assert_eq!(row[5], count.to_string(), "{}", row[3]);
+    }
+
+    let json: Value = serde_json::from_str(&with("t.parquet", &["--format", "json"])).unwrap();
+    let attribution = &json[0]["attribution"];
+    assert_eq!(attribution["transfers"], 18);
+    assert_eq!(attribution["transfers_of_reads"], 9);
+    assert!(json[0]["completion"]["read"].as_array().unwrap().len() > 1);
+    let notices = json[0]["run"]["notices"].to_string();
+    assert!(notices.contains("of 18 transfers, 9 carried data that was just read"), "{notices}");
+    assert!(notices.contains("disk accesses and transfers are outside the"), "{notices}");
+    // Without these traces, nothing tells of them.
+    let plain = json_of_pages(folder.path());
+    for absent in ["attribution", "disk_read", "disk_write", "disk reads"] {
+        assert!(!plain.contains(absent), "{absent}");
+    }
+}
+
+fn json_of_pages(folder: &Path) -> String {
+    let called = call(folder, &["replay", "t.parquet", "--messages", "300", "--format", "json"]);
+    assert_eq!(called.code, 0, "{}", called.err);
+    called.out
+}
+
+#[test]
+fn disks_and_networks_that_cannot_be_replayed_are_one_line_and_exit_code_2() {
+    let folder = tempfile::tempdir().unwrap();
+    write_trace(&folder.path().join("t.parquet"));
+    std::fs::write(folder.path().join("text"), "no trace").unwrap();
+    let packets = two_machines().join("server.pcap").display().to_string();
+    let server = two_machines().join("server").display().to_string();
+    let second = two_machines().join("server.blktrace.1").display().to_string();
+    let own = ["--address", "10.77.0.1"];
+    let network = ["--network-trace", &packets];
+    let cases: [(Vec<&str>, &str); 9] = [
+        (vec!["none", "--disk-trace", "none"], "machine 1: no trace: must have one"),
+        (vec!["t.parquet", "--disk-trace", "nope"], "nope: no such file, and no nope.blktrace.0"),
+        (vec!["t.parquet", "--disk-trace", "text"], "text: octet 0: a record of 48 octets is cut"),
+        (
+            [&["t.parquet", "--network-trace", "text"], &own[..]].concat(),
+            "text: octet 0: 6e6f2074 begins no capture",
+        ),
+        ([&["t.parquet"], &network[..]].concat(), "--address for 0 machines: must be 1"),
+        ([&["t.parquet"], &own[..]].concat(), "must be with --disk-trace or --network-trace"),
+        (
+            [&["t.parquet", "none", "--disk-trace", &server], &network[..]].concat(),
+            "--disk-trace for 1 machines: must be as many as TRACE, 2",
+        ),
+        (
+            [&["t.parquet", "--disk-trace", &second], &network[..], &own[..]].concat(),
+            "no time stamp of the wall clock",
+        ),
+        (vec!["t.parquet", "--disk-trace", &server, "--match-bytes", "2"], "must be 0 to 1"),
+    ];
+    for (arguments, expected) in cases {
+        let called = call(folder.path(), &[&["replay"], &arguments[..]].concat());
+        assert_eq!(called.code, 2, "{arguments:?}");
+        assert!(called.err.contains(expected), "{}", called.err);
+        assert_eq!(called.err.lines().count(), 1, "{}", called.err);
+    }
+}

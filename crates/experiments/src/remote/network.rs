@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use ethermem_pager::{Delay, Network};
-use ethermem_trace::{AccessKind, CompletionTimes};
+use ethermem_trace::{CompletionTimes, FlowKind};
 
 use crate::error::Error;
 
@@ -99,7 +99,7 @@ pub(super) fn drawn(path: &Path, fabric: Option<&str>, seed: u64) -> Result<Trie
     let mut runs: BTreeMap<u64, Vec<Duration>> = BTreeMap::new();
     for completion in file {
         let completion = completion?;
-        if completion.kind == AccessKind::Read {
+        if completion.kind == FlowKind::Read {
             let of_kind = match completion.prefetched {
                 true => runs.entry(completion.bytes.0).or_default(),
                 false => &mut times,

@@ -8,7 +8,7 @@ use ethermem_units::{Bytes, Ps};
 pub use read::CompletionTimes;
 pub use write::CompletionWriter;
 
-use crate::AccessKind;
+use crate::FlowKind;
 
 /// Metadata key that marks the file and its format version.
 const VERSION_KEY: &str = "ethermem.completion_times";
@@ -41,10 +41,10 @@ pub struct Completion {
     pub cluster: u16,
     /// Node that sent the request.
     pub compute: u16,
-    /// Node that holds the memory.
+    /// Node that holds the memory or the disk, or receives the data of a network flow.
     pub memory: u16,
-    /// Direction of the data.
-    pub kind: AccessKind,
+    /// What moved, and its direction.
+    pub kind: FlowKind,
     /// Number of bytes of data.
     pub bytes: Bytes,
     /// Time from the request to its completion.

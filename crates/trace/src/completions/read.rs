@@ -13,8 +13,8 @@ use parquet::data_type::ByteArray;
 use parquet::file::reader::ChunkReader;
 
 use super::{Completion, FABRICS_KEY, VERSION, VERSION_KEY};
-use crate::ACCESS_BYTES_MAX;
-use crate::read::{flags, kind_of};
+use crate::read::flags;
+use crate::{ACCESS_BYTES_MAX, FlowKind};
 
 const NEEDED: &str =
     "fabric, time_ns, cluster, compute, memory, kind, bytes, completion_ns, alone_ns";
@@ -170,6 +170,13 @@ impl Format {
         let (name, listed) = (String::from_utf8_lossy(name), self.fabrics.join(","));
         Err(format!("fabric = {}: must be {}", found(&name), found(&listed)))
     }
+}
+
+fn kind_of(name: &[u8]) -> Result<FlowKind, String> {
+    FlowKind::of_name(name).ok_or_else(|| {
+        let names = FlowKind::ALL.map(FlowKind::name).join(", ");
+        format!("kind = {}: must be one of {names}", found(&String::from_utf8_lossy(name)))
+    })
 }
 
 fn texts(name: &str, column: &mut ColumnReader) -> Result<Vec<ByteArray>, BatchError> {

@@ -5,7 +5,7 @@ use std::path::Path;
 use ethermem_sim::metrics::RunResult;
 use ethermem_sim::registry::FabricEntry;
 use ethermem_sim::scenario::Scenario;
-use ethermem_study::{Machine, Offered, Outcome, Plan, Prefetched, Quantile, Replay, network};
+use ethermem_study::{Flows, Machine, Offered, Outcome, Plan, Quantile, Replay, network};
 use ethermem_trace::CompletionWriter;
 use serde::{Deserialize, Serialize};
 
@@ -159,7 +159,7 @@ struct Rate<'p> {
     plan: &'p Plan,
     replay: Replay<'p>,
     offered: Offered,
-    prefetched: Prefetched,
+    flows: Flows,
 }
 
 /// A run that is missing.
@@ -258,8 +258,8 @@ fn prepare<'p>(
     messages: &Path,
 ) -> Result<Rate<'p>, Error> {
     let replay = Replay::draw(plan, machine).map_err(Error::Request)?;
-    let (offered, prefetched) = replay.write(messages, link(plan.link_gbps)?)?;
-    Ok(Rate { plan, replay, offered, prefetched })
+    let (offered, flows) = replay.write(messages, link(plan.link_gbps)?)?;
+    Ok(Rate { plan, replay, offered, flows })
 }
 
 fn run_wanted(
@@ -303,7 +303,7 @@ fn write(
     run: RunResult,
     command: &str,
 ) -> Result<Replayed, Error> {
-    let outcome = outcome(rate.plan, &rate.replay, (rate.offered, &rate.prefetched), network, run);
+    let outcome = outcome(rate.plan, &rate.replay, (rate.offered, &rate.flows), network, run);
     let file = format!("completions-{}.parquet", key(share, rate.plan.link_gbps, fabric.name));
     let writer = CompletionWriter::create(&kept.path(&file))?;
     let (outcome, embedding) = ([outcome], rate.replay.embedding());
