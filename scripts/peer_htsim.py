@@ -1,0 +1,260 @@
+"""NDP in htsim, the simulator of NDP's authors, beside our fabric `ndp`."""
+
+import re
+import shutil
+from pathlib import Path
+
+from edm_artifact import Edit, WrongError, edited, run
+from peer_runs import (
+    Case,
+    Message,
+    Times,
+    Variant,
+    digest,
+    incasts,
+    logged,
+    poisson,
+    tree,
+    write_trace,
+)
+
+ORIGIN = ("https://github.com/Broadcom/csg-htsim", "841d9e7b")
+NODES, RACK, SPINES = 64, 8, 8
+GBPS, LINK_NS = 100, 200
+# A packet takes a link for 1,424 bytes of data and 88 of headers on both sides.
+DATA_BYTES, HEADER_BYTES = 1424, 88
+PACKET_PS = (DATA_BYTES + HEADER_BYTES) * 8 * 1000 // GBPS
+# A round trip of 2.2 us and a queue of eight packets.
+WINDOW = 26
+LIMITS = [(1, 1), (2, 8), (9, 32), (33, 128), (129, 512)]
+SIZES = [(0.6, 1, 1), (0.2, 2, 8), (0.12, 9, 32), (0.06, 33, 128), (0.02, 129, 512)]
+
+EDITS: dict[str, dict[str, list[Edit]]] = {
+    # It prints when the sender knows; the receiver knows when the last byte comes.
+    "arrival": {
+        "ndp.cpp": [
+            Edit(
+                1593,
+                "_pacer->release_pulls(flow_id(), this);",
+                '_pacer->release_pulls(flow_id(), this); cout << "received " << _src->flow_id()'
+                ' << " at_ps " << _pacer->eventlist().now() << endl;',
+            )
+        ]
+    },
+    # Our frames without data take 88 bytes of a link, with preamble and gap.
+    "headers-of-88": {"ndppacket.h": [Edit(105, "ACKSIZE=64", f"ACKSIZE={HEADER_BYTES}")]},
+    # The packet that completes a message causes a pull, too.
+    "complete-messages-pull-nothing": {
+        "ndp.cpp": [
+            Edit(
+                1585,
+                "marked, pull)",
+                "marked, pull && !(_last_packet_seqno > 0"
+                " && _cumulative_ack == _last_packet_seqno))",
+            )
+        ]
+    },
+    # A pull that finds no packet to send is kept, and sends the next that is reported as trimmed.
+    "unused-pulls-are-forgotten": {
+        "ndp.cpp": [
+            Edit(868, "_last_pull += sent;", "_last_pull = sent ? _last_pull + 1 : _max_pull;")
+        ]
+    },
+    # It leaves a hundredth of a link idle between pulls.
+    "pulls-at-line-rate": {"datacenter/main_ndp.cpp": [Edit(553, "0.99", "1.0")]},
+}
+ARRIVED = re.compile(r"^received (\d+) at_ps (\d+)$", re.M)
+BASE = ("arrival", "headers-of-88")
+# Its queue counts the packet that is being sent; ours does not.
+OPTIONS = {
+    "-strat": "perm",
+    "-host_queue_type": "prio",
+    "-q": "10",
+    "-cwnd": str(WINDOW),
+    "-mtu": str(DATA_BYTES),
+    "-seed": "1",
+}
+
+SCENARIO = f"""\
+[fabric]
+kind = "ndp"
+nodes = {NODES}
+link_gbps = {GBPS}
+topology = "leaf-spine"
+propagation_ns = {LINK_NS}
+transceiver_ns = 0
+pcs_clock_ns = 0.001
+[fabric.leaf_spine]
+rack_nodes = {RACK}
+spines = {SPINES}
+propagation_ns = {LINK_NS}
+[fabric.packet]
+mtu_bytes = {DATA_BYTES + HEADER_BYTES - 38}
+memory_header_bytes = 0
+forwarding_ns = 0
+[fabric.ndp]
+header_bytes = {HEADER_BYTES - 38}
+queue_packets = 8
+header_queue_bytes = {20 * DATA_BYTES}
+headers_per_data = 1000
+window_packets_initial = {WINDOW}
+rto_us = 50000
+"""
+
+TOPOLOGY = f"""\
+Nodes {NODES}
+Tiers 2
+Podsize {NODES}
+
+Tier 0
+Downlink_speed_Gbps {GBPS}
+Radix_Down {RACK}
+Radix_Up {SPINES}
+Downlink_Latency_ns {LINK_NS}
+Switch_Latency_ns 0
+
+Tier 1
+Downlink_speed_Gbps {GBPS}
+Radix_Down {NODES // RACK}
+Downlink_Latency_ns {LINK_NS}
+Switch_Latency_ns 0
+"""
+
+VARIANTS = (
+    Variant("base"),
+    Variant("theirs: pulls at line rate", edits=("pulls-at-line-rate",)),
+    Variant("theirs: no pull when complete", edits=("complete-messages-pull-nothing",)),
+    Variant("theirs: unused pulls forgotten", edits=("unused-pulls-are-forgotten",)),
+    Variant(
+        "theirs: these three",
+        edits=(
+            "pulls-at-line-rate",
+            "complete-messages-pull-nothing",
+            "unused-pulls-are-forgotten",
+        ),
+    ),
+    Variant("theirs: flows of a host in turn", options=(("-host_queue_type", "fair_prio"),)),
+    Variant("theirs: another seed", options=(("-seed", "2"),)),
+    Variant("ours: a queue of 7", keys=("fabric.ndp.queue_packets=7",)),
+    Variant("ours: a queue of 9", keys=("fabric.ndp.queue_packets=9",)),
+    Variant("ours: packets sprayed in turn", keys=("fabric.leaf_spine.balancing=spray",)),
+)
+CASES = [
+    Case(
+        "all-to-all, load 0.3",
+        "ndp",
+        "ndp-all-30",
+        lambda: poisson(1, NODES, 10_000, 0.3, SIZES, PACKET_PS),
+        VARIANTS,
+    ),
+    Case(
+        "all-to-all, load 0.6",
+        "ndp",
+        "ndp-all-60",
+        lambda: poisson(2, NODES, 10_000, 0.6, SIZES, PACKET_PS),
+        VARIANTS,
+    ),
+    Case(
+        "incast of 32, 20 packets each",
+        "ndp",
+        "ndp-incast-32",
+        lambda: incasts(3, NODES, 32, 20, 20, 100_000_000),
+        VARIANTS,
+    ),
+    Case(
+        "incast of 63, a packet each",
+        "ndp",
+        "ndp-incast-63",
+        lambda: incasts(4, NODES, 63, 1, 20, 50_000_000),
+        VARIANTS,
+    ),
+]
+
+
+def build(source: Path, edits: tuple[str, ...], out: Path) -> Path:
+    """Return the program, built with these edits beside the base's.
+
+    A variant begins with the base's objects, and compiles only the files of its edits.
+    """
+    base = tree(source, "sim", out / f"htsim-{digest(*BASE)}", lines(BASE))
+    made(base)
+    if not edits:
+        return base / "datacenter" / "htsim_ndp"
+    into = out / f"htsim-{digest(*BASE, *edits)}"
+    if not into.exists():
+        part = into.with_suffix(".part")
+        shutil.rmtree(part, ignore_errors=True)
+        shutil.copytree(base, part)
+        for file, changed in lines(edits).items():
+            (part / file).write_text(edited((part / file).read_text(), file, changed))
+        (part / "datacenter" / "htsim_ndp").unlink()
+        part.rename(into)
+    return made(into)
+
+
+def lines(edits: tuple[str, ...]) -> dict[str, list[Edit]]:
+    """Return the edits by file."""
+    found: dict[str, list[Edit]] = {}
+    for name in edits:
+        for file, changed in EDITS[name].items():
+            found.setdefault(file, []).extend(changed)
+    return found
+
+
+def made(folder: Path) -> Path:
+    """Return the program of these sources, once it is built."""
+    program = folder / "datacenter" / "htsim_ndp"
+    if not program.exists():
+        run(["make", "-s", "libhtsim.a"], folder)
+        run(["make", "-s", "htsim_ndp"], folder / "datacenter")
+    return program
+
+
+def matrix(messages: list[Message]) -> str:
+    """Return the messages as htsim's connection matrix."""
+    rows = [
+        f"{one.source}->{one.destination} id {number} start {one.at_ps}"
+        f" size {one.packets * DATA_BYTES}"
+        for number, one in enumerate(messages, 1)
+    ]
+    return "\n".join([f"Nodes {NODES}", f"Connections {len(rows)}", *rows, ""])
+
+
+def read(log: str, messages: list[Message]) -> Times:
+    """Return the times from what the edit `arrival` prints; the first line of a flow counts."""
+    times = Times([None] * len(messages))
+    for found in ARRIVED.finditer(log):
+        place = int(found[1]) - 1
+        if not 0 <= place < len(messages):
+            raise WrongError(f"htsim printed {found[0]!r}; flows are 1 to {len(messages)}")
+        if times.us[place] is None:
+            times.us[place] = (int(found[2]) - messages[place].at_ps) / 1e6
+    return times
+
+
+def theirs(source: Path, case: Case, variant: Variant, messages: list[Message], out: Path) -> Times:
+    """Run htsim on the messages."""
+    program = build(source, variant.edits, out)
+    options = OPTIONS | dict(variant.options)
+    topology = out / "htsim.topo"
+    topology.write_text(TOPOLOGY)
+    text = matrix(messages)
+    name = f"{case.trace}-{digest(text, TOPOLOGY, BASE, variant.edits, *options.items())}"
+    flows = out / f"{name}.cm"
+    flows.write_text(text)
+    # The last message has half of its 50 ms timeout to end.
+    end_us = messages[-1].at_ps // 1_000_000 + 20_000
+    words: list[object] = [program, "-topo", topology, "-tm", flows, "-nodes", NODES]
+    words += ["-end", end_us, "-o", out / f"{name}.dat"]
+    words += [word for option in options.items() for word in option]
+    return read(logged(words, out / f"{name}.log"), messages)
+
+
+def trace(messages: list[Message], file: Path) -> None:
+    """Write the messages for our side."""
+    write_trace(messages, DATA_BYTES, file)
+
+
+def scenario(_case: Case) -> str:
+    """Return our scenario, without its trace."""
+    return SCENARIO

@@ -1,0 +1,226 @@
+"""The scripts that compare with other simulators, as far as they run without these."""
+
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+from unittest import mock
+
+import peer_dcpim
+import peer_htsim
+import peer_runs
+import peer_simulators
+from edm_artifact import WrongError
+from peer_runs import Message, Times, Variant
+
+MESSAGES = [Message(0, 0, 1, 1), Message(5_000_000, 2, 40, 7)]
+
+
+class Messages(unittest.TestCase):
+    def test_random_messages_have_the_load_the_pairs_and_the_sizes_that_were_asked_for(self):
+        sizes = [(0.5, 1, 1), (0.5, 3, 5)]
+        made = peer_runs.poisson(1, 8, 20_000, 0.5, sizes, 100_000)
+        self.assertEqual(made, peer_runs.poisson(1, 8, 20_000, 0.5, sizes, 100_000))
+        self.assertNotEqual(made, peer_runs.poisson(2, 8, 20_000, 0.5, sizes, 100_000))
+        load = sum(one.packets for one in made) * 100_000 / 8 / made[-1].at_ps
+        self.assertAlmostEqual(load, 0.5, delta=0.02)
+        self.assertEqual({one.packets for one in made}, {1, 3, 4, 5})
+        pairs = {(one.source, one.destination) for one in made}
+        self.assertEqual(len(pairs), 8 * 7)
+        self.assertTrue(all(source != destination for source, destination in pairs))
+        self.assertEqual(made, sorted(made, key=lambda one: one.at_ps))
+
+    def test_an_incast_comes_from_different_nodes_at_once(self):
+        made = peer_runs.incasts(1, 8, 7, 2, 3, 1_000_000)
+        self.assertEqual(len(made), 21)
+        for number in range(3):
+            part = made[7 * number : 7 * number + 7]
+            self.assertEqual({one.at_ps for one in part}, {peer_runs.exact(number * 1_000_000)})
+            self.assertEqual(len({one.destination for one in part}), 1)
+            nodes = {one.source for one in part} | {part[0].destination}
+            self.assertEqual(nodes, set(range(8)))
+
+    def test_times_are_those_that_a_float_holds(self):
+        # A float has 24 bits.
+        self.assertEqual(peer_runs.exact(2**24 - 1), 2**24 - 1)
+        self.assertEqual(peer_runs.exact(2**24 + 1), 2**24)
+
+    def test_our_trace_has_nanoseconds_and_bytes(self):
+        with tempfile.TemporaryDirectory() as folder:
+            file = Path(folder) / "a.csv"
+            peer_runs.write_trace([*MESSAGES, Message(1_234, 3, 4, 2)], 1000, file)
+            rows = file.read_text().splitlines()
+        self.assertEqual(rows[0], "arrival_ns,kind,compute,memory,bytes")
+        self.assertEqual(
+            rows[1:],
+            ["0.000,write,0,1,1000", "5000.000,write,2,40,7000", "1.234,write,3,4,2000"],
+        )
+
+
+class Tables(unittest.TestCase):
+    def test_a_percentile_is_the_least_value_that_covers_the_share(self):
+        values = [float(value) for value in range(1, 201)]
+        self.assertEqual(peer_runs.percentile(values, 0.99), 198.0)
+        self.assertEqual(peer_runs.percentile(values, 1.0), 200.0)
+        self.assertEqual(peer_runs.percentile([3.0], 0.99), 3.0)
+
+    def test_classes_are_those_that_have_messages(self):
+        found = peer_runs.classes(MESSAGES, [(1, 1), (2, 8), (9, 32)])
+        self.assertEqual(found, {"all": [0, 1], "1": [0], "2 to 8": [1]})
+        self.assertEqual(peer_runs.classes(MESSAGES[:1], [(1, 1)]), {"all": [0]})
+
+    def test_ratios_are_ours_over_theirs_and_marked_beyond_a_tenth(self):
+        cells = peer_runs.compared(Times([2.0, 4.0]), Times([2.18, 4.36]), [0, 1])
+        self.assertEqual(cells, ["2", "3.000", "3.270", "1.090", "4.000", "4.360", "1.090"])
+        cells = peer_runs.compared(Times([2.0, 4.0]), Times([1.0, 4.0]), [0, 1])
+        self.assertEqual(cells[3], "0.833 (!)")
+        self.assertEqual(cells[6], "1.000")
+
+    def test_messages_that_did_not_end_are_told(self):
+        cells = peer_runs.compared(Times([2.0, None]), Times([2.0, 9.0]), [0, 1])
+        self.assertEqual(cells[:4], ["1 of 2", "2.000", "2.000", "1.000"])
+        cells = peer_runs.compared(Times([None]), Times([1.0]), [0])
+        self.assertEqual(cells, ["0 of 1"] + [""] * 6)
+
+    def test_a_table_is_markdown(self):
+        self.assertEqual(
+            peer_runs.table(["a", "b"], [["1", "2"]]), "| a | b |\n| --- | --- |\n| 1 | 2 |"
+        )
+
+
+class Htsim(unittest.TestCase):
+    def test_a_matrix_numbers_flows_from_one(self):
+        self.assertEqual(
+            peer_htsim.matrix(MESSAGES).splitlines(),
+            [
+                "Nodes 64",
+                "Connections 2",
+                "0->1 id 1 start 0 size 1424",
+                "2->40 id 2 start 5000000 size 9968",
+            ],
+        )
+
+    def test_the_first_arrival_of_a_flow_counts(self):
+        log = "x\nreceived 2 at_ps 7500000\nreceived 2 at_ps 9000000\nFlow 1 finished at 3\n"
+        self.assertEqual(peer_htsim.read(log, MESSAGES).us, [None, 2.5])
+        for flow in (0, 3):
+            with self.assertRaisesRegex(WrongError, f"'received {flow} at_ps 1'; flows are 1 to 2"):
+                peer_htsim.read(f"received {flow} at_ps 1", MESSAGES)
+
+    def test_both_sides_have_equal_packets(self):
+        # Preamble, gap, Ethernet's header and FCS are 38 bytes.
+        scenario = peer_htsim.scenario(peer_htsim.CASES[0])
+        header = peer_htsim.HEADER_BYTES - 38
+        self.assertIn(f"\nheader_bytes = {header}\n", scenario)
+        self.assertIn(f"\nmtu_bytes = {peer_htsim.DATA_BYTES + header}\n", scenario)
+        self.assertEqual((peer_htsim.DATA_BYTES + peer_htsim.HEADER_BYTES) % 8, 0)
+        # Its queue counts the packet on the wire: eight that wait, and this one.
+        room = int(peer_htsim.OPTIONS["-q"]) * peer_htsim.DATA_BYTES
+        self.assertEqual(room // (peer_htsim.DATA_BYTES + peer_htsim.HEADER_BYTES), 9)
+
+
+class Dcpim(unittest.TestCase):
+    def test_flows_begin_at_a_second(self):
+        self.assertEqual(
+            peer_dcpim.flows(MESSAGES).splitlines(),
+            ["0 1.000000000000 0 0 1 0 0 0 1", "1 1.000005000000 0 0 7 0 0 2 40"],
+        )
+
+    def test_times_leave_out_the_acknowledgement(self):
+        # 40 bytes take 3.2 ns of a host's link and 0.8 of a spine's; links are 650 ns long.
+        near = 2 * (0.65 + 0.0032)
+        far = near + 2 * (0.65 + 0.0008)
+        log = (
+            "1 10220 2 40 1000005.0000 1000012.0000 7.0000 6.8000 1.0294 7/7//7 0/0/0 0.0\n"
+            "bad slowdown flow size:1 2 3 4\n"
+            "0 1460 0 1 1000000.0000 1000002.9000 2.9000 2.8464 1.0188 1/1//1 0/0/0 0.0\n"
+        )
+        times = peer_dcpim.read(log, MESSAGES, 650).us
+        self.assertAlmostEqual(times[0], 2.9 - near)
+        self.assertAlmostEqual(times[1], 7.0 - far)
+        with self.assertRaisesRegex(WrongError, "flow 1; flows are 0 to 0"):
+            peer_dcpim.read(log, MESSAGES[:1], 650)
+
+    def test_every_fabric_has_parameters_on_both_sides(self):
+        fabrics = {case.fabric for case in peer_dcpim.CASES}
+        self.assertEqual(fabrics, set(peer_dcpim.PARAMETERS))
+        for case in peer_dcpim.CASES:
+            self.assertIn(f"[fabric.{case.fabric}]\n", peer_dcpim.scenario(case))
+            link = float(peer_dcpim.PARAMETERS[case.fabric]["propagation_delay"]) * 1e9
+            self.assertIn(f"\npropagation_ns = {link:.0f}\n", peer_dcpim.scenario(case))
+
+
+class Cases(unittest.TestCase):
+    def test_every_case_begins_with_its_base_and_names_edits_that_exist(self):
+        used = set(peer_htsim.BASE)
+        for peer in (peer_htsim, peer_dcpim):
+            names = [(case.fabric, case.name) for case in peer.CASES]
+            self.assertEqual(len(set(names)), len(names))
+            for case in peer.CASES:
+                self.assertEqual(case.variants[0], Variant("base"))
+                used |= {edit for variant in case.variants for edit in variant.edits}
+        self.assertEqual(used, set(peer_htsim.EDITS))
+
+
+class Runs(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.out = Path(folder.name)
+
+    def test_a_run_is_made_once_and_a_failed_one_again(self):
+        log = self.out / "a.log"
+        with self.assertRaisesRegex(WrongError, "^sh ended with 3; see .*a.part$"):
+            peer_runs.logged(["sh", "-c", "exit 3"], log)
+        words = ["sh", "-c", "echo x >> ran; echo said"]
+        self.assertEqual([peer_runs.logged(words, log) for _ in range(2)], ["said\n"] * 2)
+        self.assertEqual((self.out / "ran").read_text(), "x\n")
+
+    def test_a_tree_is_that_of_the_commit_with_the_edits(self):
+        peer = self.out / "peer"
+        (peer / "sim").mkdir(parents=True)
+        (peer / "sim" / "a.c").write_text("int a = 1;\n")
+        for words in (
+            ["init", "--quiet"],
+            ["add", "."],
+            ["-c", "user.name=x", "-c", "user.email=x@x", "commit", "--quiet", "-m", "x"],
+        ):
+            subprocess.run(["git", *words], cwd=peer, check=True)
+        (peer / "sim" / "a.c").write_text("not committed\n")
+        edits = {"a.c": [peer_htsim.Edit(1, "1", "2")]}
+        copy = peer_runs.tree(peer, "sim", self.out / "copy", edits)
+        self.assertEqual((copy / "a.c").read_text(), "int a = 2;\n")
+
+
+class Command(unittest.TestCase):
+    def refused(self, *words):
+        script = Path(peer_simulators.__file__)
+        ended = subprocess.run(
+            [sys.executable, script, *words], capture_output=True, text=True, check=False
+        )
+        self.assertEqual((ended.returncode, ended.stdout), (2, ""))
+        self.assertEqual(ended.stderr.count("\n"), 1, ended.stderr)
+        return ended.stderr
+
+    def test_wrong_input_is_one_line(self):
+        with tempfile.TemporaryDirectory() as out:
+            there = ["--out", out, "--ethermem", sys.executable]
+            said = self.refused("htsim", *there, "--only", "nothing")
+            self.assertIn("--only 'nothing': no trace has it; ndp: all-to-all, load 0.3", said)
+            said = self.refused("dcpim", *there, "--simulator", f"{out}/none")
+            self.assertIn("there is no such folder; a checkout of https://github.com/Tera", said)
+            said = self.refused("htsim", "--out", out, "--ethermem", f"{out}/none")
+            self.assertIn(f"--ethermem {out}/none: there is no such program", said)
+
+    def test_without_pyarrow_it_says_what_to_install(self):
+        with (
+            tempfile.TemporaryDirectory() as out,
+            mock.patch.dict(sys.modules, {"pyarrow": None}),
+            self.assertRaisesRegex(WrongError, "pip install pyarrow"),
+        ):
+            peer_runs.ours(Path("x"), "", Path(out) / "a.csv", "ndp", (), Path(out))
+
+
+if __name__ == "__main__":
+    unittest.main()
