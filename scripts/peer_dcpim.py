@@ -26,11 +26,20 @@ LIMITS = [(1, 1), (2, 7), (8, 49), (50, 343), (344, 2000)]
 # Near the sizes of its CDF_imc10.txt.
 SIZES = [(0.55, 1, 1), (0.25, 2, 7), (0.02, 8, 49), (0.09, 50, 343), (0.09, 344, 2000)]
 
-# The two functions return nothing, and today's g++ makes endless loops of that.
 EDITS = {
-    "coresim/queue.h": [Edit(27, "double record()", "void record()")],
-    "coresim/node.h": [Edit(53, "double record()", "void record()")],
+    # The two functions return nothing, and today's g++ makes endless loops of that.
+    "void": {
+        "coresim/queue.h": [Edit(27, "double record()", "void record()")],
+        "coresim/node.h": [Edit(53, "double record()", "void record()")],
+    },
+    # Its free tokens expire when their packets could have been sent; ours last.
+    "free-tokens-last": {
+        "ext/capabilityflow.cpp": [Edit(265, "init_capa * params.get_full_pkt_tran_delay()", "1.0")]
+    },
+    # With `hdr_size: 88`, packets without data take as much of a link as ours, and full ones 1,500.
+    "data-of-1412": {"run/params.cpp": [Edit(352, "1460", "1412")]},
 }
+BASE = ("void",)
 
 # Its parameters for the paper's default setup: py/load_100Gbps/load.py.
 COMMON = {
@@ -144,6 +153,10 @@ VARIANTS: dict[str, tuple[Variant, ...]] = {
         Variant("ours: 50 tokens unused", keys=("fabric.phost.tokens_unused_max=50",)),
         Variant("ours: 52 tokens unused", keys=("fabric.phost.tokens_unused_max=52",)),
         Variant("theirs: 48 tokens unused", options=(("capability_window", "48"),)),
+        Variant("theirs: free tokens last", edits=("free-tokens-last",)),
+        Variant(
+            "theirs: 88 bytes without data", options=(("hdr_size", "88"),), edits=("data-of-1412",)
+        ),
     ),
     "pfabric": (Variant("base"),),
 }
@@ -194,9 +207,11 @@ forwarding_ns = 0
 {KEYS[case.fabric]}"""
 
 
-def build(source: Path, out: Path) -> Path:
-    """Return the program."""
-    copy = tree(source, "simulator", out / "dcpim-simulator", EDITS)
+def build(source: Path, edits: tuple[str, ...], out: Path) -> Path:
+    """Return the program, built with these edits beside the base's."""
+    names = (*BASE, *edits)
+    lines = {file: changed for name in names for file, changed in EDITS[name].items()}
+    copy = tree(source, "simulator", out / f"dcpim-{digest(*names)}", lines)
     program = copy / "simulator"
     if not program.exists():
         units = [
@@ -238,10 +253,10 @@ def read(log: str, messages: list[Message], link_ns: int) -> Times:
 
 def theirs(source: Path, case: Case, variant: Variant, messages: list[Message], out: Path) -> Times:
     """Run its simulator on the messages."""
-    program = build(source, out)
+    program = build(source, variant.edits, out)
     parameters = COMMON | PARAMETERS[case.fabric] | dict(variant.options)
     text = flows(messages)
-    name = f"{case.trace}-{case.fabric}-{digest(text, *parameters.items())}"
+    name = f"{case.trace}-{case.fabric}-{digest(text, BASE, variant.edits, *parameters.items())}"
     trace_file, conf = out / f"{name}.flows", out / f"{name}.conf"
     trace_file.write_text(text)
     parameters |= {"num_flow": str(len(messages)), "flow_trace": str(trace_file)}

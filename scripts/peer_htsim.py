@@ -54,12 +54,6 @@ EDITS: dict[str, dict[str, list[Edit]]] = {
             )
         ]
     },
-    # A pull that finds no packet to send is kept, and sends the next that is reported as trimmed.
-    "unused-pulls-are-forgotten": {
-        "ndp.cpp": [
-            Edit(868, "_last_pull += sent;", "_last_pull = sent ? _last_pull + 1 : _max_pull;")
-        ]
-    },
     # It leaves a hundredth of a link idle between pulls.
     "pulls-at-line-rate": {"datacenter/main_ndp.cpp": [Edit(553, "0.99", "1.0")]},
 }
@@ -124,15 +118,7 @@ VARIANTS = (
     Variant("base"),
     Variant("theirs: pulls at line rate", edits=("pulls-at-line-rate",)),
     Variant("theirs: no pull when complete", edits=("complete-messages-pull-nothing",)),
-    Variant("theirs: unused pulls forgotten", edits=("unused-pulls-are-forgotten",)),
-    Variant(
-        "theirs: these three",
-        edits=(
-            "pulls-at-line-rate",
-            "complete-messages-pull-nothing",
-            "unused-pulls-are-forgotten",
-        ),
-    ),
+    Variant("theirs: paths at random", options=(("-strat", "rand"),)),
     Variant("theirs: flows of a host in turn", options=(("-host_queue_type", "fair_prio"),)),
     Variant("theirs: another seed", options=(("-seed", "2"),)),
     Variant("ours: a queue of 7", keys=("fabric.ndp.queue_packets=7",)),
@@ -206,7 +192,8 @@ def made(folder: Path) -> Path:
     program = folder / "datacenter" / "htsim_ndp"
     if not program.exists():
         run(["make", "-s", "libhtsim.a"], folder)
-        run(["make", "-s", "htsim_ndp"], folder / "datacenter")
+        # Without -o, every object here would be made again for any object of the library.
+        run(["make", "-s", "-o", "../libhtsim.a", "htsim_ndp"], folder / "datacenter")
     return program
 
 

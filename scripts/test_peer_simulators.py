@@ -153,14 +153,14 @@ class Dcpim(unittest.TestCase):
 
 class Cases(unittest.TestCase):
     def test_every_case_begins_with_its_base_and_names_edits_that_exist(self):
-        used = set(peer_htsim.BASE)
         for peer in (peer_htsim, peer_dcpim):
+            used = set(peer.BASE)
             names = [(case.fabric, case.name) for case in peer.CASES]
             self.assertEqual(len(set(names)), len(names))
             for case in peer.CASES:
                 self.assertEqual(case.variants[0], Variant("base"))
                 used |= {edit for variant in case.variants for edit in variant.edits}
-        self.assertEqual(used, set(peer_htsim.EDITS))
+            self.assertEqual(used, set(peer.EDITS))
 
 
 class Runs(unittest.TestCase):
