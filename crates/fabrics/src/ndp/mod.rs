@@ -61,10 +61,10 @@ pub enum Header {
 }
 
 impl Hosts {
-    /// Sends up to `count` packets.
-    fn pump(net: &mut Net<'_, Hosts>, id: FlowId, count: u32) {
-        for _ in 0..count {
-            let Some((position, again)) = net.flow_mut(id).state.sender.take() else { return };
+    /// Sends up to `count` packets; returns how many it has sent.
+    fn pump(net: &mut Net<'_, Hosts>, id: FlowId, count: u32) -> u32 {
+        for sent in 0..count {
+            let Some((position, again)) = net.flow_mut(id).state.sender.take() else { return sent };
             net.count_again(again.into(), 0);
             let data_bytes = net.data_bytes(id, position);
             let header = Header::Data(position);
@@ -72,6 +72,7 @@ impl Hosts {
             let rank = u32::from(data_bytes > 0);
             net.send(id, Outgoing { from: End::Source, data_bytes, rank, header });
         }
+        count
     }
 
     fn rearm(&mut self, net: &mut Net<'_, Hosts>, id: FlowId) {
@@ -142,7 +143,8 @@ impl Hosts {
     fn on_pull(net: &mut Net<'_, Hosts>, id: FlowId, pulled: Option<u32>) {
         let Some(count) = pulled else { return };
         let new = net.flow_mut(id).state.sender.pull(count);
-        Self::pump(net, id, new);
+        let sent = Self::pump(net, id, new);
+        net.flow_mut(id).state.sender.keep(new - sent);
     }
 
     /// Handles an answer at the source of a flow that waits for it.
@@ -159,8 +161,9 @@ impl Hosts {
                 Self::on_pull(net, id, pulled);
             }
             Header::Missing(position, pulled) => {
-                sender.miss(position);
+                let due = sender.miss(position);
                 Self::on_pull(net, id, pulled);
+                Self::pump(net, id, due.into());
             }
             Header::Pull(count) => Self::on_pull(net, id, Some(count)),
             Header::Data(position) => {

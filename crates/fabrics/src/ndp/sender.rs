@@ -20,6 +20,10 @@ pub(super) struct Sender {
     expected: u32,
     /// Number of pulls that have arrived, by their own count.
     pulled: u32,
+    /// Number of pulls that arrived before the answers that they belong to: on another path.
+    early: u32,
+    /// Number of these that found no packet to send.
+    unused: u32,
     /// True if it waits for nothing more.
     done: bool,
 }
@@ -31,6 +35,7 @@ impl Sender {
         self.acked.reset(packets);
         self.again.clear();
         (self.next, self.in_flight, self.expected, self.pulled) = (0, 0, 0, 0);
+        (self.early, self.unused) = (0, 0);
         self.done = false;
     }
 
@@ -55,19 +60,28 @@ impl Sender {
     #[inline]
     pub(super) fn acknowledge(&mut self, position: u32) -> bool {
         self.answered();
+        self.unused = self.unused.min(self.early);
         self.acked.insert(position) && self.acked.count() == self.packets
     }
 
-    /// Records a packet whose header has arrived without its data.
+    /// Records a packet whose header has arrived without its data. Returns true if a packet must be
+    /// sent now: the pull for it came first, and had nothing to send.
     #[inline]
-    pub(super) fn miss(&mut self, position: u32) {
+    pub(super) fn miss(&mut self, position: u32) -> bool {
         self.answered();
         self.put_back(position);
+        let due = self.unused > 0;
+        self.unused = self.unused.saturating_sub(1).min(self.early);
+        due
     }
 
     fn answered(&mut self) {
         self.in_flight = self.in_flight.saturating_sub(1);
-        self.expected += 1;
+        if self.early > 0 {
+            self.early -= 1;
+        } else {
+            self.expected += 1;
+        }
     }
 
     /// Records a packet that was sent back. Returns true if another must be sent without a pull,
@@ -89,8 +103,15 @@ impl Sender {
     pub(super) fn pull(&mut self, count: u32) -> u32 {
         let new = count.saturating_sub(self.pulled);
         self.pulled += new;
+        self.early += new.saturating_sub(self.expected);
         self.expected = self.expected.saturating_sub(new);
         new
+    }
+
+    /// Records pulls that found no packet to send. Those that came before their answers are kept
+    /// for these.
+    pub(super) fn keep(&mut self, pulls: u32) {
+        self.unused = (self.unused + pulls).min(self.early);
     }
 
     /// Handles a timeout. Packets that are neither acknowledged nor known to be missing are
@@ -102,8 +123,8 @@ impl Sender {
         for &position in lost.iter().rev() {
             self.again.push_front(position);
         }
-        self.in_flight = 0;
-        self.expected = 0;
+        (self.in_flight, self.expected) = (0, 0);
+        (self.early, self.unused) = (0, 0);
         (lost.len() as u32).max(1)
     }
 
@@ -164,6 +185,31 @@ mod tests {
         assert_eq!(take(&mut sender, 1), [1]);
         assert!(sender.returned(1), "nothing is");
         assert_eq!(take(&mut sender, 9), [0, 2, 1]);
+    }
+
+    #[test]
+    fn a_pull_that_overtakes_its_answer_waits_for_it() {
+        // Between racks, the answer and the pull behind it take different spines.
+        let mut sender = sender(1, 1);
+        assert_eq!((sender.pull(1), sender.take()), (1, None));
+        sender.keep(1);
+        assert!(sender.miss(0), "no other pull comes");
+        assert_eq!(take(&mut sender, 9), [0]);
+        // The pull of the second copy comes behind its answer.
+        assert!(!sender.miss(0));
+        assert_eq!((sender.pull(2), take(&mut sender, 9)), (1, vec![0]));
+        // A pull that found a packet owes nothing, and neither does that of a packet that arrived.
+        let mut sender = self::sender(3, 2);
+        assert_eq!((sender.pull(1), take(&mut sender, 1)), (1, vec![2]));
+        sender.keep(0);
+        assert!(!sender.miss(0));
+        assert_eq!((sender.pull(2), take(&mut sender, 1)), (1, vec![0]));
+        sender.keep(0);
+        assert_eq!((sender.pull(3), sender.take()), (1, None));
+        sender.keep(1);
+        assert!(!sender.acknowledge(1));
+        assert!(!sender.acknowledge(2));
+        assert!(!sender.miss(0), "its pull is still to come");
     }
 
     #[test]
