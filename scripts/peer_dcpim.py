@@ -157,6 +157,11 @@ VARIANTS: dict[str, tuple[Variant, ...]] = {
         Variant(
             "theirs: 88 bytes without data", options=(("hdr_size", "88"),), edits=("data-of-1412",)
         ),
+        Variant(
+            "theirs: these two",
+            options=(("hdr_size", "88"),),
+            edits=("data-of-1412", "free-tokens-last"),
+        ),
     ),
     "pfabric": (Variant("base"),),
 }
