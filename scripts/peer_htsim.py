@@ -124,7 +124,26 @@ VARIANTS = (
     Variant("ours: a queue of 7", keys=("fabric.ndp.queue_packets=7",)),
     Variant("ours: a queue of 9", keys=("fabric.ndp.queue_packets=9",)),
     Variant("ours: packets sprayed in turn", keys=("fabric.leaf_spine.balancing=spray",)),
+    Variant("ours: another seed", keys=("run.seed=2",)),
+    Variant("ours: the last always trimmed", keys=("fabric.ndp.trim_arriving_fraction=0",)),
 )
+
+
+def both(name: str, key: str, option: str, ours: int, theirs: int) -> Variant:
+    """Return a variant that changes one thing on both sides."""
+    return Variant(name, keys=(f"fabric.ndp.{key}={ours}",), options=((option, str(theirs)),))
+
+
+QUEUE, FIRST = ("queue_packets", "-q"), ("window_packets_initial", "-cwnd")
+TRIMS = (
+    Variant("base"),
+    both("both: queues of about 4", *QUEUE, 4, 6),
+    both("both: queues of 29", *QUEUE, 29, 32),
+    both("both: queues of 1,000", *QUEUE, 1000, 1063),
+    both("both: a first window of 8", *FIRST, 8, 8),
+    both("both: a first window of 1", *FIRST, 1, 1),
+)
+LOADS = (0.3, 0.45, 0.6)
 CASES = [
     Case(
         "all-to-all, load 0.3",
@@ -139,6 +158,16 @@ CASES = [
         "ndp-all-60",
         lambda: poisson(2, NODES, 10_000, 0.6, SIZES, PACKET_PS),
         VARIANTS,
+    ),
+    *(
+        Case(
+            f"all-to-all of 20 packets, load {load}",
+            "ndp",
+            f"ndp-20-{load}",
+            lambda load=load: poisson(3, NODES, 3_000, load, [(1, 20, 20)], PACKET_PS),
+            TRIMS if load == max(LOADS) else TRIMS[:1],
+        )
+        for load in LOADS
     ),
     Case(
         "incast of 32, 20 packets each",
