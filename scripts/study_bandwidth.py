@@ -393,7 +393,8 @@ def draw(arguments):
             axes.set_xlabel(what)
             axes.set_ylabel("slowdown by waits")
     study_waits.table(["slowdown with", "network", "Pearson", "rank (Spearman)"], rows)
-    grid[0][0].legend(fontsize=7, ncols=2)
+    handles, labels = grid[0][0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", fontsize=8, ncols=6)
     figure.savefig(arguments.out / "study-bandwidth.svg", metadata={"Date": None})
 
 

@@ -324,6 +324,10 @@ def show(arguments):
         ]
         clocks.append([*cells, machine])
     head = ["program", "class by waits", *names, "time of a machine that is", "stretch"]
+    absent = [app for app in APPS if app not in measured(runs)]
+    blank = ["undecided", *["not measured"] * len(NETWORKS)]
+    waits += [[app, *blank, "", "", "", "", "0"] for app in absent]
+    clocks += [[app, *blank, ""] for app in absent]
     table([*head, "swap, Gb/s", "waits a second", "repeats"], waits)
     table(["program", "class by the clock", *names, "machine"], clocks)
 
