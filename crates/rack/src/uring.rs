@@ -62,7 +62,7 @@ fn is_here() -> bool {
 
 #[cfg(test)]
 mod tests {
-    use std::io::{Error, Result};
+    use std::io::{Error, Result, Write};
     use std::os::unix::process::CommandExt;
     use std::process::Command;
 
@@ -82,6 +82,11 @@ mod tests {
         command.status().map(|status| status.success())
     }
 
+    /// Also seen where the output of tests that pass is not.
+    fn skipped(why: &str) {
+        let _ = writeln!(std::io::stderr(), "SKIPPED: {why}");
+    }
+
     fn unless_here() -> Result<()> {
         if is_here() { Err(Error::from_raw_os_error(libc::EEXIST)) } else { Ok(()) }
     }
@@ -98,7 +103,7 @@ mod tests {
             assert!(refused.expect("it is refused"), "{uid}");
             // Where the kernel has no rings, nothing was shown.
             if started(uid, unless_here).is_ok() {
-                println!("SKIPPED: io_uring: this kernel has none for user {uid}");
+                skipped(&format!("this kernel has no io_uring for user {uid}"));
             }
         }
     }
@@ -106,8 +111,7 @@ mod tests {
     #[test]
     fn who_keeps_its_privileges_is_not_told_to_drop_them() {
         if !geteuid().is_root() {
-            println!("SKIPPED: a filter that keeps privileges: needs root");
-            return;
+            return skipped("privileges that a filter keeps need root");
         }
         let has_dropped = || {
             refuse()?;
