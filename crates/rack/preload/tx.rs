@@ -18,10 +18,10 @@ use crate::{mailbox, rack, restart, rx, sys};
 pub const PIECE_BYTES: usize = 32 << 10;
 /// Bytes that the kernel may still hold when the stream of a blocking call returns to the ring.
 const KERNEL_QUEUE_BYTES: usize = 16 << 10;
-/// How long a blocking call waits for the kernel's queue while its reader takes nothing.
+/// How long a blocking call waits at least for the kernel's queue while its reader takes nothing.
 const DRAIN_MS_LEAST: u32 = 10;
-/// The same of a connection whose reader has always gone on: on a busy machine it has no processor
-/// for tens of milliseconds.
+/// How long it waits while the reader has always gone on before: on a busy machine it has no
+/// processor for tens of milliseconds.
 pub const DRAIN_MS_MOST: u32 = 80;
 /// Longest time for which a non-blocking call polls memory for room, and the shortest, in
 /// microseconds.
