@@ -227,6 +227,8 @@ TAKES_LONG = {
 }
 INPUTS = {
     "--trace",
+    "--disk-trace",
+    "--network-trace",
     "--latency-from",
     "--config",
     "--control",
