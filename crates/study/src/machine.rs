@@ -9,6 +9,8 @@ use ethermem_units::{Bytes, Ns, Ps};
 pub const ACCESSES_MAX: usize = 50_000_000;
 /// Longest part of a trace, 26 days: a quarter of the range of [`Ps`].
 const DURATION_PS_MAX: f64 = (1_u64 << 61) as f64;
+/// Bytes of a disk's sector, as the kernel counts them.
+const SECTOR_BYTES: u64 = 512;
 
 /// The replayed part of a trace, and its speed.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -134,19 +136,16 @@ impl Pages {
                 issuer: None,
             });
         }
-        let ns = end.0.saturating_sub(part.from.0);
-        if ns as f64 * 1_000.0 / part.speed > DURATION_PS_MAX {
-            return refuse(format!("{ns} ns are replayed: must be 26 days"));
-        }
-        let (duration, unrecorded) = (scaled(ns, part.speed), summary.unrecorded_accesses);
+        let (duration, unrecorded) = (duration_of(path, part, end)?, summary.unrecorded_accesses);
         Ok(Pages { samples, times, end, duration, unrecorded })
     }
 
-    /// A part of a machine without a page trace, of which other traces have `span`.
-    pub(crate) fn none(part: Part, span: Ns) -> Pages {
+    /// A part of a machine without a page trace, of which other traces have `span`; `path` is one
+    /// of them.
+    pub(crate) fn none(path: &Path, part: Part, span: Ns) -> Result<Pages, InputError> {
         let end = end_of(part, span);
-        let duration = scaled(end.0.saturating_sub(part.from.0), part.speed);
-        Pages { samples: Vec::new(), times: Vec::new(), end, duration, unrecorded: 0 }
+        let duration = duration_of(path, part, end)?;
+        Ok(Pages { samples: Vec::new(), times: Vec::new(), end, duration, unrecorded: 0 })
     }
 
     pub(crate) fn machine(self, own_disks: bool) -> Machine {
@@ -162,6 +161,16 @@ fn end_of(part: Part, duration: Ns) -> Ns {
     part.length.map_or(duration, |length| Ns(part.from.0.saturating_add(length.0)).min(duration))
 }
 
+/// The replayed time of a part that ends at `end`.
+fn duration_of(path: &Path, part: Part, end: Ns) -> Result<Ps, InputError> {
+    let ns = end.0.saturating_sub(part.from.0);
+    if ns as f64 * 1_000.0 / part.speed > DURATION_PS_MAX {
+        let problem = format!("{ns} ns are replayed: must be at most 26 days");
+        return Err(InputError::file(path, problem));
+    }
+    Ok(scaled(ns, part.speed))
+}
+
 pub(crate) fn scaled(ns: u64, speed: f64) -> Ps {
     Ps((ns as f64 * 1_000.0 / speed).min(DURATION_PS_MAX) as u64)
 }
@@ -171,8 +180,9 @@ fn block_of(process: u32, index: u64) -> u64 {
     mix(index ^ mix(u64::from(process)))
 }
 
-/// Equal places of distinct disks, and of memory, are distinct blocks.
-pub(crate) fn disk_block(device: u32, index: u64) -> u64 {
+/// Equal places of distinct disks, and of memory, are distinct blocks. A block has whole sectors.
+pub(crate) fn disk_block(device: u32, sector: u64, block: Bytes) -> u64 {
+    let index = sector / (block.0 / SECTOR_BYTES).max(1);
     mix(index ^ mix(1 << 32 | u64::from(device)))
 }
 

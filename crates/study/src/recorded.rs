@@ -101,7 +101,7 @@ impl Recordings {
         let mut machines = Vec::new();
         for (recording, timed) in self.machines.iter().zip(&all) {
             let zero = recording.start.unwrap_or(earliest);
-            let span = Ns(latest.0.saturating_sub(zero.0) + 1);
+            let span = Ns(latest.0.saturating_sub(zero.0).saturating_add(1));
             machines.push(self.machine(
                 recording,
                 timed,
@@ -197,7 +197,7 @@ impl Recordings {
     ) -> Result<Machine, InputError> {
         let mut pages = match &recording.pages {
             Some(path) => Pages::load(path, part, block)?,
-            None => Pages::none(part, span),
+            None => Pages::none(self.first_file(), part, span)?,
         };
         let mut reads = timed.reads();
         reads.sort_by_key(|(_, read)| read.ready);
@@ -213,8 +213,8 @@ impl Recordings {
             attribution.page_reads_remote += remote;
         }
         let window = Window {
-            from: Ns(zero.0 + part.from.0),
-            end: Ns(zero.0 + pages.end.0),
+            from: Ns(zero.0.saturating_add(part.from.0)),
+            end: Ns(zero.0.saturating_add(pages.end.0)),
             speed: part.speed,
         };
         for (access, issuer) in timed.disk.accesses.iter().zip(issuers) {
@@ -225,7 +225,7 @@ impl Recordings {
             };
             *count += 1;
             attribution.disk_reads_remote += u64::from(issuer.is_some());
-            let place = disk_block(access.device, access.sector * 512 / block.0);
+            let place = disk_block(access.device, access.sector, block);
             let sample = Sample { kind, issuer, ..Sample::of(place, access.bytes) };
             let at = timed.on_wall(access.issued_ns);
             attribution.left_out += u64::from(!window.push(&mut pages.samples, at, sample));
@@ -255,7 +255,7 @@ impl Recordings {
         let is_read = |&index: &usize| pages.samples[index].kind == FlowKind::Read;
         let indices: Vec<usize> = (0..pages.samples.len()).filter(is_read).collect();
         let read = |&index: &usize| LocalRead {
-            ready: Ns(zero.0 + pages.times[index].0),
+            ready: Ns(zero.0.saturating_add(pages.times[index].0)),
             bytes: pages.samples[index].bytes.into(),
         };
         let reads: Vec<LocalRead> = indices.iter().map(read).collect();

@@ -282,3 +282,38 @@ fn what_cannot_be_brought_together_is_refused_in_one_line() {
                     6, so that every machine has its peers";
     assert_eq!(error, expected);
 }
+
+/// Records of blktrace of reads that were issued at these times, each of a sector.
+fn disk_trace(reads: &[(u64, u64)]) -> Vec<u8> {
+    let mut octets = Vec::new();
+    for &(at_ns, sector) in reads {
+        let read_issued: u32 = 1 << 16 | 7;
+        octets.extend(0x6561_7407_u32.to_le_bytes());
+        octets.extend(0_u32.to_le_bytes());
+        octets.extend(at_ns.to_le_bytes());
+        octets.extend(sector.to_le_bytes());
+        for number in [4096, read_issued, 1, 8 << 20, 0, 0] {
+            octets.extend(number.to_le_bytes());
+        }
+    }
+    octets
+}
+
+#[test]
+fn places_and_times_at_the_end_of_their_range_are_replayed_or_refused() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("disk.blktrace.0");
+    let loaded = |reads: &[(u64, u64)]| {
+        std::fs::write(&path, disk_trace(reads)).expect("a file");
+        let disks = vec![path.clone()];
+        let machines = vec![Recording { disks, ..Recording::default() }];
+        Recordings { machines, ..recordings() }.load(WHOLE, BLOCK)
+    };
+    let (machines, attribution) = loaded(&[(0, 0), (9, u64::MAX)]).expect("two reads");
+    assert_eq!((machines.len(), attribution.disk_reads, attribution.left_out), (1, 2, 0));
+    let (_, late) = loaded(&[(u64::MAX - 1, 0)]).expect("a read");
+    assert_eq!((late.disk_reads, late.left_out), (1, 0));
+    let error = loaded(&[(0, 0), (u64::MAX, 0)]).expect_err("584 years");
+    let problem = format!("{} ns are replayed: must be at most 26 days", u64::MAX);
+    assert!(error.to_string().ends_with(&problem), "{error}");
+}
