@@ -173,6 +173,8 @@ impl Request {
     pub fn run(&self, runner: &Runner<'_>) -> Result<Vec<Outcome>, Error> {
         self.setup.check()?;
         let plan = self.setup.plan(self.link_gbps);
+        // Before files are read: so many machines have numbers of their own.
+        plan.embedding(self.traces.len()).map_err(Error::Request)?;
         let (machines, attribution) = self.machines()?;
         let replay = Replay::draw(&plan, &machines).map_err(Error::Request)?;
         let completions = self.out.as_deref().map(CompletionWriter::create).transpose()?;

@@ -53,11 +53,19 @@ pub struct Replay<'m> {
 }
 
 impl Plan {
-    /// Nodes of as many clusters as fit the network.
+    /// Nodes of as many clusters of this many traced machines as fit the network.
     ///
     /// # Errors
-    /// What was found and what is allowed, if not even one cluster fits.
-    pub fn embedding(&self) -> Result<Embedding, String> {
+    /// What was found and what is allowed: no or too many traces, or no room for a cluster.
+    pub fn embedding(&self, traces: usize) -> Result<Embedding, String> {
+        let slots = self.blades.machines();
+        if traces == 0 || traces > usize::from(slots) {
+            return Err(format!(
+                "{traces} traces for {slots} machines of a cluster of {} blades: must be 1 to \
+                 {slots}",
+                self.blades.count()
+            ));
+        }
         let mut rng = Xoshiro256PlusPlus::seed_from_u64(self.seed);
         let Plan { blades, nodes, rack_nodes, scope, .. } = *self;
         Embedding::draw(blades, nodes, rack_nodes, scope, &mut rng)
@@ -72,15 +80,8 @@ impl<'m> Replay<'m> {
     /// What was found and what is allowed: no or too many traces, no room for a cluster, or too few
     /// accesses per time, so that the run would be too long.
     pub fn draw(plan: &'m Plan, machines: &'m [Machine]) -> Result<Replay<'m>, String> {
+        let embedding = plan.embedding(machines.len())?;
         let slots = plan.blades.machines();
-        if machines.is_empty() || machines.len() > usize::from(slots) {
-            return Err(format!(
-                "{} traces for {slots} machines of a cluster of {} blades: must be 1 to \
-                 {slots}",
-                machines.len(),
-                plan.blades.count()
-            ));
-        }
         if machines.iter().any(Machine::has_peers) && !slots.is_multiple_of(machines.len() as u16) {
             return Err(format!(
                 "a cluster of {} blades for {} machines with a network: must be a multiple of {}, \
@@ -90,7 +91,6 @@ impl<'m> Replay<'m> {
                 3 * machines.len()
             ));
         }
-        let embedding = plan.embedding()?;
         let dealt = machines.iter().cycle().take(slots.into());
         let per_s = dealt.map(Machine::per_s).sum::<f64>() * f64::from(embedding.clusters());
         let duration_ps = plan.messages as f64 / per_s * 1e12;

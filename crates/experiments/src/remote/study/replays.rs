@@ -145,7 +145,7 @@ pub(super) fn check(request: &Request) -> Result<(), Error> {
     let mut first = None;
     for (gbps, fabric) in request.asked() {
         let plan = request.setup.plan(gbps);
-        plan.embedding().map_err(Error::Request)?;
+        plan.embedding(1).map_err(Error::Request)?;
         match network(&plan, fabric, Path::new("messages.parquet")) {
             Ok(_) => return Ok(()),
             Err(error) => first = first.or(Some(error)),
