@@ -53,6 +53,11 @@ SWAP_TIMES = 2
 # The pager's least limit; the kernel's is below that.
 LIMIT_LEAST = 16 * MIB
 SCALES = range(10, 23)
+OUT_OF_MEMORY = "out of memory"
+# What Python, C++ and the loader say where memory is refused.
+REFUSED = r"\[Errno 12\]|Cannot allocate memory|MemoryError|bad_alloc"
+# Runs of a place in a round until memory is not refused.
+TRIES = 3
 
 
 def run(words: list[str], timeout_s: float, answer: str | None) -> dict | str:
@@ -72,8 +77,8 @@ def run(words: list[str], timeout_s: float, answer: str | None) -> dict | str:
     if ended.returncode in (-signal.SIGKILL, 128 + signal.SIGKILL):
         return "killed"
     # The kernel's first version of cgroups refuses memory now and then although swap has room.
-    if ended.returncode != 0 and re.search(r"\[Errno 12\]|MemoryError|bad_alloc", ended.stderr):
-        return "out of memory"
+    if ended.returncode != 0 and re.search(REFUSED, ended.stderr):
+        return OUT_OF_MEMORY
     if ended.returncode != 0:
         said = ended.stderr.strip().splitlines() or [f"exit code {ended.returncode}"]
         raise BenchError(f"{shlex.join(words[:4])}: {said[-1]}")
@@ -156,6 +161,19 @@ def peak(words: list[str], timeout_s: float) -> tuple[kernel.Peak, str]:
         return found[0], said["answer"]
 
 
+def tried(act: Callable[[], dict | str]) -> dict | str:
+    """Run until the kernel does not refuse memory, at most `TRIES` times."""
+    for _ in range(TRIES):
+        try:
+            said = act()
+        except OSError as error:
+            return f"refused: {error}"
+        if said != OUT_OF_MEMORY:
+            return said
+        print("the kernel refused memory: once more", file=sys.stderr, flush=True)
+    return OUT_OF_MEMORY
+
+
 def measure(options: argparse.Namespace, scale: int, url: str) -> Iterator[dict]:
     """Yield, after each round on one graph, the seconds of every round by place."""
     words = [sys.executable, str(ENGINE), "run", str(graph(scale))]
@@ -170,10 +188,7 @@ def measure(options: argparse.Namespace, scale: int, url: str) -> Iterator[dict]
         for place in names[turn:] + names[:turn]:
             began = time.monotonic()
             result["loads"].append(os.getloadavg()[0])
-            try:
-                said = acts[place]()
-            except OSError as error:
-                said = f"refused: {error}"
+            said = tried(acts[place])
             shown = said if isinstance(said, str) else f"{said['whole']:.2f} s"
             with_rest_s = time.monotonic() - began
             text = f"2^{scale}, {place}: {shown}, {with_rest_s:.1f} s with start and end"

@@ -24,6 +24,7 @@ import sys
 from pathlib import Path
 
 from swap_programs import kernel
+from swap_programs.command import markdown, spread
 
 ROOT = Path(__file__).resolve().parent.parent
 RUN = ROOT / "workloads" / "apps" / "run"
@@ -118,10 +119,10 @@ def cell(values: list) -> str:
     failed = [value for value in values if isinstance(value, str)]
     if not ended:
         return failed[0]
-    spread = f"{min(ended):.2f} to {max(ended):.2f}"
     if failed:
-        return f"{spread}; {len(failed)} of {len(values)} {failed[0]}"
-    return f"{middle(values):.2f} ({spread})"
+        ends = f"{min(ended):.2f} to {max(ended):.2f}"
+        return f"{ends}; {len(failed)} of {len(values)} {failed[0]}"
+    return spread(ended)
 
 
 def over(ours: float, peer: float) -> str:
@@ -134,7 +135,7 @@ def table(results: list) -> str:
     names = list(results[0]["seconds"])
     heads = ["program", "peak, MiB", "local", *(f"{name}, s" for name in names)]
     heads += ["over the better zram", "over no limit"]
-    lines = [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
+    rows = []
     for result in results:
         seconds = result["seconds"]
         cells = [result["program"], f"{result['private'] / MIB:.0f}", f"{result['share']} %"]
@@ -142,8 +143,8 @@ def table(results: list) -> str:
         ours = middle(seconds[PAGER])
         zram, plain = min(middle(seconds[name]) for name in CLUSTERS), middle(seconds["no limit"])
         cells += [over(ours, zram), over(ours, plain)]
-        lines.append(f"| {' | '.join(cells)} |")
-    return "\n".join(lines)
+        rows.append(cells)
+    return markdown(heads, rows)
 
 
 def main() -> int:

@@ -11,12 +11,14 @@ off. Variants change one thing on one side. A finished run of the peer is kept i
 """
 
 import argparse
+import fcntl
 import importlib
 import sys
 from pathlib import Path
+from types import ModuleType
 
 from edm_artifact import WrongError, source
-from peer_runs import HEAD, classes, compared, ours, table
+from peer_runs import HEAD, Case, classes, compared, ours, table
 
 PEERS = ["htsim", "dcpim"]
 
@@ -48,6 +50,18 @@ def main() -> None:
         raise WrongError(f"--ethermem {asked.ethermem}: there is no such program")
     out = asked.out.resolve() / asked.peer
     out.mkdir(parents=True, exist_ok=True)
+    with (out / "lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise WrongError(f"--out {asked.out}: another run of this script uses it") from None
+        compare(asked, peer, chosen, out)
+
+
+def compare(
+    asked: argparse.Namespace, peer: ModuleType, chosen: dict[str, Case], out: Path
+) -> None:
+    """Run both sides of each trace, in this folder."""
     url, commit = peer.ORIGIN
     checkout = source(asked.simulator, (asked.url or url, commit), out / "simulator")
     for name, case in chosen.items():

@@ -62,6 +62,18 @@ class Answers(unittest.TestCase):
         self.assertEqual((killed, late), ("killed", "over 0"))
         full = "echo 'OSError: [Errno 12] Cannot allocate memory' >&2; exit 1"
         self.assertEqual(bench_graph.run(["sh", "-c", full], 10, None), "out of memory")
+        loader = "echo 'a.so: cannot apply protection: Cannot allocate memory' >&2; exit 1"
+        self.assertEqual(bench_graph.run(["sh", "-c", loader], 10, None), "out of memory")
+
+    def test_a_run_that_was_refused_memory_is_repeated(self):
+        said = iter(["out of memory", "out of memory", {"whole": 1.0}])
+        self.assertEqual(bench_graph.tried(lambda: next(said)), {"whole": 1.0})
+        tries = []
+        self.assertEqual(
+            bench_graph.tried(lambda: tries.append(1) or "out of memory"), "out of memory"
+        )
+        self.assertEqual(len(tries), 3)
+        self.assertEqual(bench_graph.tried(lambda: "killed"), "killed")
 
     def test_a_run_that_fails_says_its_last_line(self):
         with self.assertRaisesRegex(BenchError, "sh -c .*: second"):

@@ -150,43 +150,35 @@ impl Device {
         let requests = pages.div_ceil(under_way);
         let began = self.pool.now();
         let latencies = match way {
-            Way::Batch => self.pool.run(self.batches(requests, under_way, &mut draws))?,
-            Way::Merged => self.pool.run(self.merged(requests, under_way, &mut draws))?,
+            Way::Batch | Way::Merged => {
+                self.pool.run(self.in_turn(way, requests, under_way, &mut draws))?
+            }
             Way::Asynchronous => self.asynchronous(requests * under_way, under_way, draws)?,
         };
         Ok(Sample { took: self.pool.now() - began, latencies })
     }
 
-    async fn batches(
+    /// Requests that each wait for the one before.
+    async fn in_turn(
         &self,
+        way: Way,
         requests: u64,
         under_way: u64,
         draws: &mut Draws,
     ) -> Result<Vec<Ps>, Error> {
+        let (reads, pages) = match way {
+            Way::Merged => (1, under_way),
+            Way::Batch | Way::Asynchronous => (under_way, 1),
+        };
         let mut latencies = Vec::new();
         for _ in 0..requests {
             let began = self.thread.now();
-            let batch: Vec<_> = (0..under_way)
-                .map(|_| self.thread.read(self.place(draws, 1), PAGE_BYTES))
+            let batch: Vec<_> = (0..reads)
+                .map(|_| self.thread.read(self.place(draws, pages), pages * PAGE_BYTES))
                 .collect();
-            for page in batch {
-                page.await?;
+            for read in batch {
+                read.await?;
             }
-            latencies.push(self.thread.now() - began);
-        }
-        Ok(latencies)
-    }
-
-    async fn merged(
-        &self,
-        requests: u64,
-        under_way: u64,
-        draws: &mut Draws,
-    ) -> Result<Vec<Ps>, Error> {
-        let mut latencies = Vec::new();
-        for _ in 0..requests {
-            let began = self.thread.now();
-            self.thread.read(self.place(draws, under_way), under_way * PAGE_BYTES).await?;
             latencies.push(self.thread.now() - began);
         }
         Ok(latencies)
