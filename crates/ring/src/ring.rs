@@ -15,13 +15,13 @@ use nix::libc::{
     TP_STATUS_KERNEL, TP_STATUS_USER, TPACKET2_HDRLEN, c_int, tpacket_req, tpacket_versions,
     tpacket2_hdr,
 };
-use nix::poll::{PollFd, PollFlags, ppoll};
+use nix::poll::PollFlags;
 use nix::sys::socket::sockopt::SocketError;
 use nix::sys::socket::{AddressFamily, MsgFlags, SockFlag, SockType, getsockopt, send, socket};
 use nix::unistd::{SysconfVar, sysconf};
 use thiserror::Error;
 
-use crate::{Filter, Interface, kernel};
+use crate::{Alarm, Filter, Interface, kernel};
 
 /// Memory of a ring in bytes, unless frames are too long or too short for it.
 const RING_BYTES: usize = 8 << 20;
@@ -226,13 +226,13 @@ pub struct Waiter(Arc<OwnedFd>);
 
 impl Waiter {
     /// Sleeps until a frame arrives, or for at most `most`.
-    pub fn wait(&self, most: Duration) {
-        self.wait_for(&mut [self.fd()], most);
+    pub fn wait(&self, alarm: &Alarm, most: Duration) {
+        self.heed(alarm.sleep(self.descriptor(), None, most));
     }
 
     /// Sleeps until a frame or an event of another socket arrives, or for at most `most`.
-    pub fn wait_with(&self, other: &impl AsFd, most: Duration) {
-        self.wait_for(&mut [self.fd(), PollFd::new(other.as_fd(), PollFlags::POLLIN)], most);
+    pub fn wait_with(&self, other: &impl AsFd, alarm: &Alarm, most: Duration) {
+        self.heed(alarm.sleep(self.descriptor(), Some(other.as_fd()), most));
     }
 
     /// The descriptor that becomes readable when a frame arrives.
@@ -241,14 +241,8 @@ impl Waiter {
         self.0.as_fd()
     }
 
-    fn fd(&self) -> PollFd<'_> {
-        PollFd::new(self.0.as_fd(), PollFlags::POLLIN)
-    }
-
-    fn wait_for(&self, fds: &mut [PollFd<'_>], most: Duration) {
-        // A signal ends the sleep early, which is harmless: the caller polls again.
-        let _ = ppoll(fds, Some(most.into()), None);
-        if fds[0].revents().is_some_and(|events| events.contains(PollFlags::POLLERR)) {
+    fn heed(&self, events: PollFlags) {
+        if events.contains(PollFlags::POLLERR) {
             // The interface went down. The error is reported once, so a second call sleeps.
             let _ = getsockopt(&self.0, SocketError);
         }

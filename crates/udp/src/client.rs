@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use ethermem_clio::transport::{Client, ClientConfig, ClientConfigError, Landing, PathLengths};
-use ethermem_ring::Maker;
+use ethermem_ring::{Alarm, Maker};
 use ethermem_units::{Bytes, Ns};
 use ethermem_wire::clio::{Protection, SenderId, TenantId};
 use thiserror::Error;
@@ -105,6 +105,7 @@ pub struct Driver {
     speaker: Speaker,
     carrier: AnyCarrier,
     patience: Patience,
+    alarm: Arc<Alarm>,
     maker: Arc<Maker>,
 }
 
@@ -164,7 +165,8 @@ impl Driver {
             active: Ns::ZERO,
             looks: 0,
         };
-        Ok(Driver { speaker, carrier, patience: Patience::new(), maker })
+        let alarm = Arc::new(Alarm::new());
+        Ok(Driver { speaker, carrier, patience: Patience::new(), alarm, maker })
     }
 
     /// The transport: for operations, their results, and inspection.
@@ -191,11 +193,12 @@ impl Driver {
     /// A handle to sleep on while idle: it becomes readable when a response arrives.
     #[must_use]
     pub fn sleeper(&self) -> Sleeper {
-        Sleeper(match &self.carrier {
+        let waiter = match &self.carrier {
             AnyCarrier::Udp(udp) => Waiter::Udp(udp.socket().clone()),
             AnyCarrier::Paths(paths) => Waiter::Paths(paths.waiter()),
             AnyCarrier::Ring(ring) => Waiter::Ring(ring.waiter()),
-        })
+        };
+        Sleeper { waiter, alarm: Arc::clone(&self.alarm) }
     }
 
     /// Over UDP, the local address of its datagrams.
@@ -284,11 +287,14 @@ impl Driver {
         Duration::from_nanos(self.now().saturating_sub(self.speaker.active).0)
     }
 
-    /// Time until the next timer, if no response arrives; `None` is for ever.
+    /// Time until the next timer, if no response arrives; `None` is for ever. While the thread
+    /// gives way, a response has at least the time that other work of the machine may take.
     #[must_use]
     pub fn rest(&self) -> Option<Duration> {
-        let wake = self.speaker.client.next_wake()?;
-        Some(Duration::from_nanos(wake.saturating_sub(self.now()).0))
+        let now = self.now();
+        let late = if self.patience.gives_way() { QUEUEING_TARGET } else { Ns::ZERO };
+        let wake = self.speaker.client.next_wake_with(now.saturating_add(late))?;
+        Some(Duration::from_nanos(wake.saturating_sub(now).0))
     }
 }
 
@@ -487,7 +493,10 @@ impl Speaker {
 
 /// Waits for responses without the client.
 #[derive(Clone, Debug)]
-pub struct Sleeper(Waiter);
+pub struct Sleeper {
+    waiter: Waiter,
+    alarm: Arc<Alarm>,
+}
 
 #[derive(Clone, Debug)]
 enum Waiter {
@@ -499,17 +508,18 @@ enum Waiter {
 impl Sleeper {
     /// Sleeps until a response arrives, or for at most `most`.
     pub fn sleep(&self, most: Duration) {
-        match &self.0 {
-            Waiter::Udp(socket) => socket::wait(socket, most),
-            Waiter::Paths(paths) => socket::wait(&**paths, most),
-            Waiter::Ring(ring) => ring.wait(most),
+        match &self.waiter {
+            Waiter::Ring(ring) => ring.wait(&self.alarm, most),
+            Waiter::Udp(_) | Waiter::Paths(_) => {
+                self.alarm.sleep(self.descriptor(), None, most);
+            }
         }
     }
 
     /// The descriptor that becomes readable when a response arrives.
     #[must_use]
     pub fn descriptor(&self) -> BorrowedFd<'_> {
-        match &self.0 {
+        match &self.waiter {
             Waiter::Udp(socket) => socket.as_fd(),
             Waiter::Paths(paths) => paths.as_fd(),
             Waiter::Ring(ring) => ring.descriptor(),

@@ -93,6 +93,11 @@ impl Patience {
         self.polls + 1 == POLLS_EACH_SAMPLE && self.rule.until.is_none()
     }
 
+    /// True while the thread gives way to others.
+    pub(crate) fn gives_way(&self) -> bool {
+        self.rule.until.is_some()
+    }
+
     /// Number of times that polling was given up.
     pub(crate) fn gave_way(&self) -> u64 {
         self.rule.gave_way

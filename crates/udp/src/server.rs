@@ -2,11 +2,13 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use ethermem_clio::node::{Node, WRITE_FRONT_BYTES};
+use ethermem_ring::Alarm;
 use ethermem_units::{Bytes, Ns};
 use thiserror::Error;
 
@@ -81,6 +83,7 @@ pub struct Server<B> {
     /// Turns with a frame since the socket was last polled.
     frames: u32,
     patience: Patience,
+    alarm: Alarm,
     published: Published,
     publish_at: Ns,
     operator: Operator,
@@ -144,6 +147,7 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Server<B> {
             mend_at,
             frames,
             patience: Patience::new(),
+            alarm: Alarm::new(),
             published,
             publish_at,
             operator,
@@ -334,9 +338,11 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Server<B> {
         self.answerer.counters.sleeps += 1;
         self.answerer.counters.gave_way = self.patience.gave_way();
         match (&self.udp, &self.ring) {
-            (Some(udp), None) => socket::wait(udp.socket(), most),
-            (None, Some(ring)) => ring.waiter().wait(most),
-            (Some(udp), Some(ring)) => ring.waiter().wait_with(udp.socket(), most),
+            (Some(udp), None) => {
+                self.alarm.sleep(udp.socket().as_fd(), None, most);
+            }
+            (None, Some(ring)) => ring.waiter().wait(&self.alarm, most),
+            (Some(udp), Some(ring)) => ring.waiter().wait_with(udp.socket(), &self.alarm, most),
             (None, None) => std::thread::sleep(most),
         }
     }

@@ -265,15 +265,19 @@ impl Client {
     /// Ask again after each call of another method.
     #[must_use]
     pub fn next_wake(&self) -> Option<Ns> {
+        self.next_wake_with(Ns::ZERO)
+    }
+
+    /// As [`Client::next_wake`], for a caller that does not retransmit before `resends`.
+    #[must_use]
+    pub fn next_wake_with(&self, resends: Ns) -> Option<Ns> {
         let is_quiet = self.paths.is_single() || self.flights.count() == 0;
         let may_pace = is_quiet && !self.waiting.is_empty();
         let paced = if may_pace { self.paths.paced() } else { None };
         let acknowledge = (!self.acknowledge.is_empty()).then(|| self.acknowledge_due());
         let probe = self.probe_due();
-        [self.flights.due(), paced, acknowledge, probe, self.given_up_at()]
-            .into_iter()
-            .flatten()
-            .min()
+        let flights = self.flights.due().map(|due| due.max(resends));
+        [flights, paced, acknowledge, probe, self.given_up_at()].into_iter().flatten().min()
     }
 
     /// The epoch of the node. It is [`Epoch::UNKNOWN`] until the node has sent it, and again after

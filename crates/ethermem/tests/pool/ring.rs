@@ -329,10 +329,11 @@ fn a_node_that_was_started_anew_is_an_error_over_frames_too() {
 /// Forwards frames from one interface to another, and loses some.
 fn relay(from: &str, to: &str, loss_ppm: u64, seed: u64, stop: &AtomicBool, lost: &AtomicU64) {
     let (mut from, to) = (raw(from), raw(to));
-    let (mut random, waiter) = (Xoshiro256PlusPlus::seed_from_u64(seed), from.waiter());
+    let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
+    let (waiter, alarm) = (from.waiter(), ethermem_ring::Alarm::new());
     while !stop.load(Ordering::Relaxed) {
         let Some(frame) = from.take() else {
-            waiter.wait(Duration::from_millis(1));
+            waiter.wait(&alarm, Duration::from_millis(1));
             continue;
         };
         if random.next_u64() % 1_000_000 < loss_ppm {

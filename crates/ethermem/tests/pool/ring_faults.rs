@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use ethermem::Pool;
-use ethermem_ring::{Field, Filter as Frames, Interface, Ring};
+use ethermem_ring::{Alarm, Field, Filter as Frames, Interface, Ring};
 use ethermem_udp::{ClientOptions, Driver, NodePlace};
 use ethermem_units::Bytes;
 use ethermem_wire::clio::{
@@ -121,10 +121,10 @@ fn malformed_frames_are_counted_and_other_traffic_is_untouched() {
 /// Answers questions as other stations than the one that was asked, until told to stop.
 fn answer_as(strangers: &[Station], stop: &AtomicBool) {
     let mut ring = raw("n0");
-    let waiter = ring.waiter();
+    let (waiter, alarm) = (ring.waiter(), Alarm::new());
     while !stop.load(Ordering::Relaxed) {
         let Some(octets) = ring.take() else {
-            waiter.wait(Duration::from_millis(1));
+            waiter.wait(&alarm, Duration::from_millis(1));
             continue;
         };
         let Ok((Frame { from: to, body: FrameBody::Question, .. }, _)) = Frame::parse(octets)

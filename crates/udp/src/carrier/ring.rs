@@ -5,7 +5,7 @@ use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 use std::time::{Duration, Instant};
 
-use ethermem_ring::{Field, Filter, Interface, Ring, Waiter};
+use ethermem_ring::{Alarm, Field, Filter, Interface, Ring, Waiter};
 use ethermem_units::Ns;
 use ethermem_wire::clio::{
     CARRIES_MIN, ETHER_TYPE, FRAME_MARK, FRAME_MARK_AT, FRAME_TO_AT, Frame, FrameBody, Mac, Port,
@@ -235,7 +235,7 @@ impl RingCarrier {
     /// The nodes that answer, each once, with the capacity of frames to it. One is enough if the
     /// question went to a MAC address.
     fn ask(&mut self, to: Station, most: Duration) -> Answered {
-        let (began, waiter) = (Instant::now(), self.waiter());
+        let (began, waiter, alarm) = (Instant::now(), self.waiter(), Alarm::new());
         let mut found = Answered::new();
         let mut until = most;
         let mut asked: Option<Instant> = None;
@@ -245,7 +245,7 @@ impl RingCarrier {
                 asked = Some(Instant::now());
             }
             let Some(octets) = self.ring.take() else {
-                waiter.wait(Duration::from_millis(1));
+                waiter.wait(&alarm, Duration::from_millis(1));
                 continue;
             };
             let Ok((Frame { from, carries, body: FrameBody::Answer, .. }, _)) =

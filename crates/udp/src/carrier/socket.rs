@@ -3,11 +3,9 @@
 use std::io;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::os::fd::AsFd;
-use std::time::Duration;
 
 use ethermem_ring::Interface;
 use nix::ifaddrs::getifaddrs;
-use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::socket::sockopt::{IpMtu, RcvBuf, RcvBufForce, SndBuf, SndBufForce};
 use nix::sys::socket::{getsockopt, setsockopt};
 
@@ -47,9 +45,9 @@ pub(crate) fn room_to_send(socket: &impl AsFd) -> io::Result<()> {
 }
 
 /// Sleeps until a datagram arrives, or for at most `most`.
-pub(crate) fn wait(socket: &impl AsFd, most: Duration) {
-    // A signal ends the sleep early, which is harmless: the caller polls again.
-    let _ = ppoll(&mut [PollFd::new(socket.as_fd(), PollFlags::POLLIN)], Some(most.into()), None);
+#[cfg(test)]
+pub(crate) fn wait(socket: &impl AsFd, most: std::time::Duration) {
+    ethermem_ring::Alarm::new().sleep(socket.as_fd(), None, most);
 }
 
 /// Longest datagram on a connected socket's path, as far as the system knows.
