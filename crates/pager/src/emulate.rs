@@ -16,6 +16,7 @@ use crate::counts::Counts;
 use crate::delay::Delay;
 use crate::error::Error;
 use crate::pager::Local;
+use crate::place::Placement;
 use crate::protocol::PAGE_BYTES;
 use crate::record::{Nothing, Recorder};
 use crate::run::{Options, run};
@@ -271,7 +272,7 @@ pub struct DelayedRun {
 }
 
 /// Runs `command` once with the delays of `network`, for programs whose speed is measured by their
-/// users, such as a server's clients.
+/// users, such as a server's clients. `placement` is that of pager and program.
 ///
 /// # Errors
 ///
@@ -281,9 +282,10 @@ pub fn emulate_once(
     network: &Network,
     local: Local,
     prefetch: bool,
+    placement: Placement,
 ) -> Result<(ExitStatus, DelayedRun), Error> {
     let delay = network.delay.clone();
-    let options = Options { prefetch, delay, accounts: true, ..Options::new(local) };
+    let options = Options { prefetch, delay, placement, accounts: true, ..Options::new(local) };
     let mut watch = Watch::new();
     let outcome = run(command, &options, &mut watch)?;
     let seconds = outcome.elapsed.as_secs_f64();
@@ -299,7 +301,7 @@ pub fn emulate_once(
 
 /// Runs `command` alternately without and with the delays of `network`, with a share of its memory
 /// local, until the repeats are enough. `peak_bytes` and `local_seconds` come from a run with all
-/// memory local.
+/// memory local. `placement` is that of pager and program in all runs.
 ///
 /// # Errors
 ///
@@ -310,11 +312,12 @@ pub fn emulate(
     local_share: f64,
     (peak_bytes, local_seconds): (u64, f64),
     prefetch: bool,
+    placement: Placement,
     repeats: Repeats,
 ) -> Result<Emulated, Error> {
     let local_bytes = (peak_bytes as f64 * local_share) as u64;
     let local = if local_share >= 1.0 { Local::All } else { Local::Bytes(local_bytes) };
-    let plain = Options { prefetch, accounts: true, ..Options::new(local) };
+    let plain = Options { prefetch, placement, accounts: true, ..Options::new(local) };
     let delayed = Options { delay: network.delay.clone(), accounts: false, ..plain.clone() };
     let mut watch = Watch::new();
     let (mut without, mut with, mut swap) = (Vec::new(), Vec::new(), Vec::new());

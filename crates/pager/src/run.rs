@@ -43,8 +43,7 @@ pub struct Options {
     pub prefetch: bool,
     /// Delay that is added to remote accesses.
     pub delay: Delay,
-    /// Where pager and program run. With a delay the scheduler decides: what is emulated must not
-    /// depend on it.
+    /// Where pager and program run.
     pub placement: Placement,
     /// True to account for what program and pager have of the processors.
     pub accounts: bool,
@@ -170,10 +169,7 @@ fn run_blocked(
     let setup = Setup {
         local: options.local,
         prefetch: options.prefetch,
-        placement: match options.delay {
-            Delay::None => options.placement,
-            _ => Placement::Free,
-        },
+        placement: options.placement,
         store: Store::new(backing),
         link: Link::new(options.delay.clone()),
         recorder,

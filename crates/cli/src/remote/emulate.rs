@@ -10,6 +10,7 @@ use ethermem_experiments::remote::{REPEATS, Share, repeats};
 use ethermem_sim::output::TableStyle;
 
 use super::network::NetworksArguments;
+use super::run::Where;
 use super::{Common, end, end_after};
 use crate::failure::Failure;
 use crate::terminal::runner;
@@ -44,6 +45,10 @@ pub(crate) struct Arguments {
     /// is within 5 %, or have intervals wider than a quarter [default: 4 times the least; 1 of 1]
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(REPEATS))]
     repeats_max: Option<u32>,
+    /// Where this command, which serves the faults, and the threads that make them run, with delays
+    /// and without: a fault is served soonest on one processor
+    #[arg(long, value_enum, value_name = "WHERE", default_value_t = Where::Free)]
+    placement: Where,
     /// Write a page of tables and figures into this folder: the study's, for this program
     #[arg(long, value_name = "FOLDER")]
     out: Option<PathBuf>,
@@ -63,6 +68,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         local: arguments.local.clone(),
         networks: arguments.networks.request(),
         grid: arguments.grid,
+        placement: arguments.placement.into(),
         repeats: repeats(arguments.repeats, arguments.repeats_max)?,
         out: arguments.out.clone(),
     };

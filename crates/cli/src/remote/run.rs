@@ -34,8 +34,9 @@ pub(crate) struct Arguments {
     common: Common,
 }
 
+/// Places of the pager and the program.
 #[derive(Clone, Copy, Debug, ValueEnum)]
-enum Where {
+pub(super) enum Where {
     /// On one processor while that serves more faults in the same time
     Measured,
     /// Wherever the kernel puts them

@@ -208,6 +208,23 @@ fn a_program_that_is_measured_from_outside_runs_once() {
     assert!(report["counted"]["parallel"].is_boolean(), "{report}");
 }
 
+#[test]
+fn a_run_with_delays_shares_a_processor_with_its_pager_only_where_it_is_asked_for() {
+    let Some(folder) = paged() else { return };
+    let together_ns = |more: &[&str]| {
+        let arguments = ["emulate", "--once", "--local", "8MiB", "--latency-us", "1", "--report"];
+        let arguments = [&arguments[..], &["report.json"], more].concat();
+        let called = with_program(folder.path(), &arguments, "0");
+        assert_eq!(called.code, 0, "{}", called.err);
+        let report = report(folder.path());
+        assert_eq!(report["accuracy"]["wanted_mean_ns"], 1_000.0);
+        report["counts"]["together_ns"].as_u64().unwrap()
+    };
+    assert_eq!(together_ns(&[]), 0);
+    assert_eq!(together_ns(&["--placement", "free"]), 0);
+    assert!(together_ns(&["--placement", "together"]) > 0);
+}
+
 /// Completion times of a fabric: of awaited pages, and of prefetched runs.
 fn completion_times(path: &Path, times: &[(u64, bool, u64)]) {
     let mut writer = CompletionWriter::create(path).unwrap();

@@ -5,7 +5,7 @@ use std::process::ExitStatus;
 
 use bytesize::ByteSize;
 use ethermem_pager::{
-    DelayedRun, Emulated, Emulation, Estimate, Repeats, Verdict, emulate, emulate_once,
+    DelayedRun, Emulated, Emulation, Estimate, Placement, Repeats, Verdict, emulate, emulate_once,
     measure_peak, shown,
 };
 use ethermem_sim::output::{TableStyle, TextTable};
@@ -32,6 +32,8 @@ pub struct Request {
     pub networks: Networks,
     /// True to try the latencies, rates and fractions of the OSDI'16 study if none are given.
     pub grid: bool,
+    /// Where pager and program run, with delays and without.
+    pub placement: Placement,
     /// Number of runs with delays, and of runs without.
     pub repeats: Repeats,
     /// Folder for a page of tables and figures.
@@ -86,8 +88,9 @@ impl Request {
         for share in self.shares(peak_bytes) {
             for network in tried.iter().map(|tried| &tried.network) {
                 let alone = (peak_bytes, local_seconds);
-                let (prefetch, repeats) = (self.program.prefetch, self.repeats);
-                match emulate(words, network, share, alone, prefetch, repeats)? {
+                let prefetch = self.program.prefetch;
+                let (placement, repeats) = (self.placement, self.repeats);
+                match emulate(words, network, share, alone, prefetch, placement, repeats)? {
                     Emulated::Done(emulation) => emulations.push(*emulation),
                     Emulated::Failed(status) => return Err(Error::Ended(status)),
                 }
@@ -119,7 +122,7 @@ impl Request {
             }
         };
         let Program { words, prefetch } = &self.program;
-        Ok(emulate_once(words, network, local.at_the_time(0), *prefetch)?)
+        Ok(emulate_once(words, network, local.at_the_time(0), *prefetch, self.placement)?)
     }
 
     fn shares(&self, peak_bytes: u64) -> Vec<f64> {

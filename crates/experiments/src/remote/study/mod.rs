@@ -10,7 +10,8 @@ use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
 use ethermem_pager::{
-    Delay, Emulated, Emulation, Network, Profile, Repeats, emulate, measure_peak, profile, shown,
+    Delay, Emulated, Emulation, Network, Placement, Profile, Repeats, emulate, measure_peak,
+    profile, shown,
 };
 use ethermem_sim::output::TableStyle;
 use ethermem_sim::registry::FabricEntry;
@@ -284,7 +285,9 @@ impl Request {
     fn emulate(&self, network: &Network, share: f64, alone: Alone) -> Result<Emulation, Error> {
         let (program, prefetch) = (&self.program.words, self.program.prefetch);
         let alone = (alone.peak_bytes, alone.local_seconds);
-        match emulate(program, network, share, alone, prefetch, self.repeats)? {
+        // A trial of places would be within what is compared.
+        let placement = Placement::Free;
+        match emulate(program, network, share, alone, prefetch, placement, self.repeats)? {
             Emulated::Done(emulation) => Ok(*emulation),
             Emulated::Failed(status) => Err(Error::Ended(status)),
         }
