@@ -3,11 +3,13 @@
 
     python3 scripts/peer_simulators.py htsim --ethermem target/release/ethermem
     python3 scripts/peer_simulators.py dcpim --ethermem target/release/ethermem --only phost
+    python3 scripts/peer_simulators.py homa --ethermem target/release/ethermem --simulator PROGRAM
 
-It takes the simulator from GitHub, at one commit, builds it with g++ in a copy of its sources, and
-gives both sides the same topology, rates, latencies, packets, buffers and messages. A table per
-trace has completion times by size class; ratios are ours over theirs, and (!) is more than 10 %
-off. Variants change one thing on one side. A finished run of the peer is kept in --out.
+It takes htsim and dcPIM's simulator from GitHub, at one commit, and builds them with g++ in a copy
+of their sources. Homa's simulator must be built before. Both sides have the same topology, rates,
+latencies, packets, buffers and messages. A table per trace has completion times by size class;
+ratios are ours over theirs, and (!) is more than 10 % off. Variants change one thing on one side. A
+finished run of the peer is kept in --out.
 """
 
 import argparse
@@ -20,7 +22,7 @@ from types import ModuleType
 from edm_artifact import WrongError, source
 from peer_runs import HEAD, Case, classes, compared, ours, table
 
-PEERS = ["htsim", "dcpim"]
+PEERS = ["htsim", "dcpim", "homa"]
 
 
 def arguments() -> argparse.Namespace:
@@ -28,14 +30,30 @@ def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("peer", choices=PEERS, help="htsim: NDP; dcpim: dcPIM, pHost and pFabric")
+    parser.add_argument(
+        "peer", choices=PEERS, help="htsim: NDP; dcpim: dcPIM, pHost and pFabric; homa: Homa"
+    )
     parser.add_argument("--ethermem", type=Path, required=True, help="the program that runs ours")
-    parser.add_argument("--simulator", type=Path, help="a checkout of the peer's repository")
+    parser.add_argument(
+        "--simulator",
+        type=Path,
+        help="a checkout of the peer's repository; of homa, the program, which it needs",
+    )
     parser.add_argument("--url", help="another place of that repository to clone from")
     parser.add_argument("--out", type=Path, default=Path("out/peers"))
     parser.add_argument("--only", default="", help="traces whose fabric and name contain this")
     parser.add_argument("--base", action="store_true", help="without the variants")
     return parser.parse_args()
+
+
+def simulator(peer: ModuleType, asked: argparse.Namespace, out: Path) -> Path:
+    """Return the peer's checkout, or its program if the peer's module does not build it."""
+    if not hasattr(peer, "PROGRAM"):
+        url, commit = peer.ORIGIN
+        return source(asked.simulator, (asked.url or url, commit), out / "simulator")
+    if asked.simulator is None or not asked.simulator.is_file():
+        raise WrongError(f"--simulator {asked.simulator}: must be {peer.PROGRAM}")
+    return asked.simulator.resolve()
 
 
 def main() -> None:
@@ -62,8 +80,7 @@ def compare(
     asked: argparse.Namespace, peer: ModuleType, chosen: dict[str, Case], out: Path
 ) -> None:
     """Run both sides of each trace, in this folder."""
-    url, commit = peer.ORIGIN
-    checkout = source(asked.simulator, (asked.url or url, commit), out / "simulator")
+    checkout = simulator(peer, asked, out)
     for name, case in chosen.items():
         messages = case.messages()
         file = out / f"{case.trace}.csv"

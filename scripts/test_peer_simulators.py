@@ -8,6 +8,7 @@ from pathlib import Path
 from unittest import mock
 
 import peer_dcpim
+import peer_homa
 import peer_htsim
 import peer_runs
 import peer_simulators
@@ -151,6 +152,61 @@ class Dcpim(unittest.TestCase):
             self.assertIn(f"\npropagation_ns = {link:.0f}\n", peer_dcpim.scenario(case))
 
 
+class Homa(unittest.TestCase):
+    def test_a_line_has_whole_packets_of_its_data(self):
+        # 1,504 bytes of a link less 2 of PPP and 40 of headers.
+        self.assertEqual(
+            peer_homa.lines(MESSAGES), "0 0 1 1462\n5000000 2 40 10234\n"
+        )
+
+    def test_the_first_arrival_of_a_message_counts(self):
+        log = "received 1 at_ps 7500000\nreceived 1 at_ps 9000000\ndropped 0 resends 0\n"
+        self.assertEqual(peer_homa.read(log, MESSAGES).us, [None, 2.5])
+        with self.assertRaisesRegex(WrongError, "'received 2 at_ps 1'; messages are numbered 0 to"):
+            peer_homa.read("received 2 at_ps 1", MESSAGES)
+
+    def test_both_sides_have_equal_packets(self):
+        scenario = peer_homa.scenario(peer_homa.CASES[0])
+        # Preamble, gap, Ethernet's header and FCS are 38 bytes; PPP has 2.
+        mtu_bytes = peer_homa.LINE_BYTES - 38
+        self.assertIn(f"\nmtu_bytes = {mtu_bytes}\n", scenario)
+        self.assertIn(f"\nunscheduled_bytes = {(mtu_bytes - 40) * 7}\n", scenario)
+        self.assertEqual(int(peer_homa.OPTIONS["mtu"]), peer_homa.LINE_BYTES - 2)
+        self.assertEqual(peer_homa.LINE_BYTES % 8, 0)
+        self.assertEqual(peer_homa.PACKET_PS, 1_203_200)
+        # A rack's links to the spines carry as much as its hosts' links.
+        self.assertEqual(peer_homa.OPTIONS["spine-gbps"], "40")
+
+    def test_variants_change_options_that_exist_and_keys_of_the_fabric(self):
+        sources = Path(peer_homa.__file__).with_suffix(".cc").read_text()
+        for option in (*peer_homa.OPTIONS, "end-us", "trace"):
+            self.assertIn(f'line.AddValue("{option}", ', sources)
+        for case in peer_homa.CASES:
+            self.assertEqual(case.variants[0], Variant("base"))
+            for variant in case.variants:
+                self.assertLessEqual(dict(variant.options).keys(), peer_homa.OPTIONS.keys())
+                self.assertTrue(all(key.startswith("fabric.") for key in variant.keys))
+        self.assertEqual(len({case.trace for case in peer_homa.CASES}), len(peer_homa.CASES))
+
+    def test_a_run_is_that_of_its_program_and_options(self):
+        with tempfile.TemporaryDirectory() as folder:
+            out = Path(folder)
+            program = out / "program"
+            case, base = peer_homa.CASES[0], Variant("base")
+            other = Variant("other", options=(("run", "2"),))
+            for at_ps in (1_000_000, 2_000_000):
+                program.write_text(
+                    "#!/bin/sh\n"
+                    f'case "$*" in *--run=2*) echo received 0 at_ps 9000000;;'
+                    f" *) echo received 0 at_ps {at_ps};; esac\n"
+                )
+                program.chmod(0o755)
+                times = peer_homa.theirs(program, case, base, MESSAGES, out).us
+                self.assertEqual(times, [at_ps / 1e6, None])
+            times = peer_homa.theirs(program, case, other, MESSAGES, out).us
+            self.assertEqual(times, [9.0, None])
+
+
 class Cases(unittest.TestCase):
     def test_every_case_begins_with_its_base_and_names_edits_that_exist(self):
         for peer in (peer_htsim, peer_dcpim):
@@ -210,6 +266,8 @@ class Command(unittest.TestCase):
             self.assertIn("--only 'nothing': no trace has it; ndp: all-to-all, load 0.3", said)
             said = self.refused("dcpim", *there, "--simulator", f"{out}/none")
             self.assertIn("there is no such folder; a checkout of https://github.com/Tera", said)
+            said = self.refused("homa", *there)
+            self.assertIn("--simulator None: must be the program of scripts/peer_homa.cc", said)
             said = self.refused("htsim", "--out", out, "--ethermem", f"{out}/none")
             self.assertIn(f"--ethermem {out}/none: there is no such program", said)
 
