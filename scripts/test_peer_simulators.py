@@ -155,9 +155,7 @@ class Dcpim(unittest.TestCase):
 class Homa(unittest.TestCase):
     def test_a_line_has_whole_packets_of_its_data(self):
         # 1,504 bytes of a link less 2 of PPP and 40 of headers.
-        self.assertEqual(
-            peer_homa.lines(MESSAGES), "0 0 1 1462\n5000000 2 40 10234\n"
-        )
+        self.assertEqual(peer_homa.lines(MESSAGES), "0 0 1 1462\n5000000 2 40 10234\n")
 
     def test_the_first_arrival_of_a_message_counts(self):
         log = "received 1 at_ps 7500000\nreceived 1 at_ps 9000000\ndropped 0 resends 0\n"
