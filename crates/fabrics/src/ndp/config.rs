@@ -6,7 +6,7 @@ use ethermem_engine::keys::{Table, buffer_or, bytes, timeout_us, window_or};
 use ethermem_units::{Bytes, Ps};
 use ethermem_workload::InputError;
 
-use super::PullOrder;
+use super::{HostQueue, PullOrder};
 
 /// NDP's parameters.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -24,6 +24,8 @@ pub struct NdpConfig {
     /// Number of packets that a flow sends without a pull; `None` for a bandwidth-delay product and
     /// a data queue.
     pub window_packets_initial: Option<u32>,
+    /// The order of a host's data packets.
+    pub host_queue: HostQueue,
     /// The order of pulls.
     pub pull_order: PullOrder,
     /// Silence after which a flow sends without a pull.
@@ -39,6 +41,7 @@ impl Default for NdpConfig {
             headers_per_data: 10,
             trim_arriving: 0.5,
             window_packets_initial: None,
+            host_queue: HostQueue::Turns,
             pull_order: PullOrder::Fair,
             timeout: Ps::from_ns(1_000_000),
         }
@@ -51,6 +54,7 @@ impl Parameters for NdpConfig {
     fn read(table: &Table<'_>, _config: &FabricConfig) -> Result<NdpConfig, InputError> {
         let default = NdpConfig::default();
         let window = "a bandwidth-delay product and queue_packets";
+        let host_queues = [("turns", HostQueue::Turns), ("arrival", HostQueue::Arrival)];
         let orders = [("fair", PullOrder::Fair), ("fewest-missing", PullOrder::FewestMissing)];
         let per_data = default.headers_per_data.into();
         let config = NdpConfig {
@@ -73,6 +77,7 @@ impl Parameters for NdpConfig {
                 0.0..=1.0,
             )?,
             window_packets_initial: window_or(table, "window_packets_initial", window)?,
+            host_queue: table.choice("host_queue", &host_queues)?,
             pull_order: table.choice("pull_order", &orders)?,
             timeout: timeout_us(table, "rto_us", default.timeout)?,
         };

@@ -2,6 +2,7 @@
 //! sent to them, and pull them at the rate of their link (Handley et al., SIGCOMM 2017).
 
 mod config;
+mod interface;
 mod pulls;
 mod queue;
 mod sender;
@@ -9,13 +10,15 @@ mod sender;
 use ethermem_engine::FabricConfig;
 use ethermem_engine::topology::{Balancing, Layout, PortKind};
 use ethermem_frames::{
-    End, FlowId, Frame, Heading, Net, Outgoing, Pacers, Packet, PacketFabric, Path, Purpose,
-    Received, Transport,
+    Discipline, End, FlowId, Frame, Heading, Net, Outgoing, Pacers, Packet, PacketFabric, PacketId,
+    Packets, Path, Purpose, Received, Transport, Trimmed,
 };
 use ethermem_units::{Bytes, Ps};
 use ethermem_workload::{Kind, NodeIndex};
 
 pub use config::NdpConfig;
+use interface::{AGAIN, CONTROL, NEW};
+pub use interface::{HostQueue, Interface};
 
 pub use pulls::PullOrder;
 use pulls::Pulls;
@@ -28,6 +31,7 @@ pub type Ndp = PacketFabric<Hosts>;
 /// The transport.
 pub struct Hosts {
     limits: Limits,
+    host_queue: HostQueue,
     window_initial: u32,
     timeout: Ps,
     pulls: Pulls,
@@ -69,7 +73,11 @@ impl Hosts {
             let data_bytes = net.data_bytes(id, position);
             let header = Header::Data(position);
             // Requests have no data to trim: they are headers from the start.
-            let rank = u32::from(data_bytes > 0);
+            let rank = match (data_bytes, again) {
+                (0, _) => CONTROL,
+                (_, true) => AGAIN,
+                (_, false) => NEW,
+            };
             net.send(id, Outgoing { from: End::Source, data_bytes, rank, header });
         }
         count
@@ -81,7 +89,7 @@ impl Hosts {
     }
 
     fn answer(net: &mut Net<'_, Hosts>, id: FlowId, header: Header) {
-        net.send(id, Outgoing { from: End::Destination, data_bytes: 0, rank: 0, header });
+        net.send(id, Outgoing { from: End::Destination, data_bytes: 0, rank: CONTROL, header });
     }
 
     /// Handles the arrival of a packet or of its header.
@@ -181,10 +189,60 @@ impl Hosts {
     }
 }
 
+/// The queue of a port.
+#[derive(Debug)]
+pub enum PortQueue {
+    /// Of a host's interface.
+    Host(Interface),
+    /// Of a switch.
+    Switch(TrimmingQueue),
+}
+
+impl Discipline<Header> for PortQueue {
+    const TRIMS: bool = true;
+
+    #[inline]
+    fn offer(
+        &mut self,
+        packets: &mut Packets<Header>,
+        id: PacketId,
+        queued_bytes: u64,
+        dropped: &mut Vec<PacketId>,
+    ) -> bool {
+        match self {
+            PortQueue::Host(queue) => queue.offer(packets, id, queued_bytes, dropped),
+            PortQueue::Switch(queue) => queue.offer(packets, id, queued_bytes, dropped),
+        }
+    }
+
+    #[inline]
+    fn passes(&self, packets: &Packets<Header>, id: PacketId) -> bool {
+        match self {
+            PortQueue::Host(queue) => queue.passes(packets, id),
+            PortQueue::Switch(queue) => queue.passes(packets, id),
+        }
+    }
+
+    fn trimmed(&mut self) -> Trimmed {
+        match self {
+            PortQueue::Host(queue) => queue.trimmed(),
+            PortQueue::Switch(queue) => queue.trimmed(),
+        }
+    }
+
+    #[inline]
+    fn take(&mut self, packets: &Packets<Header>) -> Option<PacketId> {
+        match self {
+            PortQueue::Host(queue) => queue.take(packets),
+            PortQueue::Switch(queue) => queue.take(packets),
+        }
+    }
+}
+
 impl Transport for Hosts {
     type Flow = Ends;
     type Header = Header;
-    type Queue = TrimmingQueue;
+    type Queue = PortQueue;
     type Parameters = NdpConfig;
 
     fn new(config: &FabricConfig, layout: &Layout) -> Hosts {
@@ -199,6 +257,7 @@ impl Transport for Hosts {
                 trim_arriving: own.trim_arriving,
                 header: Frame::of(own.header.0),
             },
+            host_queue: own.host_queue,
             window_initial: own.window_packets_initial.unwrap_or(path.packets + own.queue_packets),
             timeout: own.timeout,
             pulls: Pulls::new(own.pull_order, config.nodes),
@@ -214,15 +273,11 @@ impl Transport for Hosts {
         Balancing::Permute
     }
 
-    fn queue(&self, kind: PortKind, seed: u64) -> TrimmingQueue {
-        // A host's interface is backed by the host's memory, and control packets go first.
-        let limits = if kind == PortKind::HostUp {
-            let (data_bytes, header_bytes) = (u64::MAX, u64::MAX);
-            Limits { data_bytes, header_bytes, headers_per_data: u32::MAX, ..self.limits }
-        } else {
-            self.limits
-        };
-        TrimmingQueue::new(limits, seed)
+    fn queue(&self, kind: PortKind, seed: u64) -> PortQueue {
+        match kind {
+            PortKind::HostUp => PortQueue::Host(Interface::new(self.host_queue)),
+            _ => PortQueue::Switch(TrimmingQueue::new(self.limits, seed)),
+        }
     }
 
     fn start(&mut self, net: &mut Net<'_, Hosts>, id: FlowId) {

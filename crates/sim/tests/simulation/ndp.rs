@@ -76,14 +76,14 @@ fn a_pull_that_overtakes_its_answer_on_another_spine_is_not_lost() {
             message(Ps(number * 10_130), Kind::Write, from, to, packets * PAYLOAD)
         })
         .collect();
-    let config = fabric_config(
-        "nodes = 64\ntopology = \"leaf-spine\"\n\
-         [fabric.leaf_spine]\nrack_nodes = 8\nspines = 8",
-    );
-    let (_, counts) = run(&config, &messages);
-    // Without the rule, 7 messages waited for the timeout although nothing was lost.
-    assert_eq!((counts.dropped, counts.timeouts), (0, 0), "{counts:?}");
-    assert!(counts.trimmed > Some(4_000), "{counts:?}");
+    let clos = "nodes = 64\ntopology = \"leaf-spine\"\n\
+                [fabric.leaf_spine]\nrack_nodes = 8\nspines = 8";
+    for (config, trimmed_min) in host_queues(clos).into_iter().zip([3_500, 4_000]) {
+        let (_, counts) = run(&config, &messages);
+        // Without the rule, 7 messages waited for the timeout although nothing was lost.
+        assert_eq!((counts.dropped, counts.timeouts), (0, 0), "{counts:?}");
+        assert!(counts.trimmed > Some(trimmed_min), "{counts:?}");
+    }
 }
 
 #[test]
@@ -110,6 +110,59 @@ fn an_incast_of_64_from_other_racks_is_held_against_its_own_way() {
         assert!((1.0..most).contains(&over), "{packets} packets: {over}");
         assert_eq!((counts.dropped, counts.timeouts), (0, 0), "{counts:?}");
     }
+}
+
+/// Both orders of a host's data packets, on these keys.
+fn host_queues(keys: &str) -> [FabricConfig; 2] {
+    ["turns", "arrival"]
+        .map(|order| fabric_config(&format!("{keys}\n[fabric.ndp]\nhost_queue = \"{order}\"")))
+}
+
+#[test]
+fn a_short_message_waits_for_a_packet_of_each_long_one_and_not_for_their_first_windows() {
+    let (long, window) = (10, 20);
+    let mut messages: Vec<Message> =
+        (1..=10).map(|to| message(Ps(1_000), Kind::Write, 0, to, 40 * PAYLOAD)).collect();
+    messages.push(message(Ps(1_000), Kind::Write, 0, 11, PAYLOAD));
+    let line = SLOT * Frame::of(1_500).line_blocks().0;
+    let [turns, arrival] = host_queues("nodes = 12").map(|config| {
+        let alone = Alone::<Ndp>::new(&config).time(Kind::Write, Bytes(PAYLOAD));
+        let (finished, counts) = run(&config, &messages);
+        assert_eq!((counts.trimmed, counts.timeouts), (Some(0), 0), "{counts:?}");
+        (finished[10] - alone - Ps(1_000), *finished.iter().max().expect("11"))
+    });
+    assert_eq!(turns.0, line * long);
+    assert_eq!(arrival.0, line * (long * window));
+    // The link is never idle in either order.
+    assert_eq!(turns.1, arrival.1);
+    // The default is the turns.
+    let (finished, _) = run(&fabric_config("nodes = 12"), &messages);
+    assert!(finished[10] < Ps(1_000) + line * window, "{:?}", finished[10]);
+}
+
+#[test]
+fn a_host_with_one_message_sends_alike_in_turns_and_by_arrival() {
+    let [turns, arrival] = host_queues("nodes = 65").map(|config| run(&config, &incast(64, 20)));
+    assert_eq!(turns, arrival);
+}
+
+#[test]
+fn short_messages_end_earlier_in_turns_where_packets_are_trimmed_and_runs_repeat_exactly() {
+    // Eight nodes send to eight others, all pairs at once, and a short message of each comes last.
+    let pairs = (0..8).flat_map(|from| (8..16).map(move |to| (from, to)));
+    let messages: Vec<Message> = pairs
+        .map(|(from, to)| (from, to, if to == 15 { 3 } else { 40 }))
+        .map(|(from, to, packets)| message(Ps(1_000), Kind::Write, from, to, packets * PAYLOAD))
+        .collect();
+    let [turns, arrival] = host_queues("nodes = 16").map(|config| {
+        let (first, second) = (run(&config, &messages), run(&config, &messages));
+        assert_eq!(first, second);
+        let (finished, counts) = first;
+        assert!(counts.trimmed > Some(100), "{counts:?}");
+        assert_eq!((counts.dropped, counts.timeouts), (0, 0), "{counts:?}");
+        finished.chunks(8).map(|of_node| of_node[7].0).sum::<u64>()
+    });
+    assert!(4 * turns < arrival, "{turns} and {arrival}");
 }
 
 #[test]

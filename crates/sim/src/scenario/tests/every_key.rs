@@ -9,7 +9,7 @@ use crate::fabrics::cxl_ethernet::CxlEthernetConfig;
 use crate::fabrics::dfabric::DfabricConfig;
 use crate::fabrics::edm_artifact::Release;
 use crate::fabrics::fastpass::Starts;
-use crate::fabrics::ndp::PullOrder;
+use crate::fabrics::ndp::{HostQueue, PullOrder};
 use crate::fabrics::pfc::Thresholds;
 use crate::packet::{ConnectionConfig, RenoConfig};
 use crate::topology::{Balancing, LeafSpine, Switching};
@@ -90,6 +90,7 @@ const EVERY_KEY: &str = r#"
         headers_per_data = 5
         trim_arriving_fraction = 0.25
         window_packets_initial = 30
+        host_queue = "arrival"
         pull_order = "fewest-missing"
         rto_us = 400
         [fabric.pfabric]
@@ -212,6 +213,7 @@ fn ndp_of_every_key() -> NdpConfig {
         headers_per_data: 5,
         trim_arriving: 0.25,
         window_packets_initial: Some(30),
+        host_queue: HostQueue::Arrival,
         pull_order: PullOrder::FewestMissing,
         timeout: Ps::from_ns(400_000),
     }
