@@ -29,6 +29,15 @@ WINDOW = 26
 LIMITS = [(1, 1), (2, 8), (9, 32), (33, 128), (129, 512)]
 SIZES = [(0.6, 1, 1), (0.2, 2, 8), (0.12, 9, 32), (0.06, 33, 128), (0.02, 129, 512)]
 
+NACKS = "pkt.type() == NDPNACK ? Packet::PRIO_HI : "
+AGAIN = "pkt.type() == NDP && static_cast<NdpPacket&>(pkt).retransmitted() ? Packet::PRIO_MID : "
+
+
+def at_hosts(old: str, new: str) -> list[Edit]:
+    """Return the edit of both functions that give a packet its priority at a host."""
+    return [Edit(line, old, new) for line in (223, 395)]
+
+
 EDITS: dict[str, dict[str, list[Edit]]] = {
     # It prints when the sender knows; the receiver knows when the last byte comes.
     "arrival": {
@@ -43,6 +52,11 @@ EDITS: dict[str, dict[str, list[Edit]]] = {
     },
     # Our frames without data take 88 bytes of a link, with preamble and gap.
     "headers-of-88": {"ndppacket.h": [Edit(105, "ACKSIZE=64", f"ACKSIZE={HEADER_BYTES}")]},
+    # Until July 2023, as in the simulator of the paper, a host sent control packets, then
+    # retransmissions, then new data. Now it sends NACKs and retransmissions with new data.
+    "priorities": {"queue.cpp": at_hosts("pkt.priority()", f"{NACKS}{AGAIN}pkt.priority()")},
+    "nacks-with-data": {"queue.cpp": at_hosts(NACKS, "")},
+    "retransmissions-with-data": {"queue.cpp": at_hosts(AGAIN, "")},
     # The packet that completes a message causes a pull, too.
     "complete-messages-pull-nothing": {
         "ndp.cpp": [
@@ -58,11 +72,11 @@ EDITS: dict[str, dict[str, list[Edit]]] = {
     "pulls-at-line-rate": {"datacenter/main_ndp.cpp": [Edit(553, "0.99", "1.0")]},
 }
 ARRIVED = re.compile(r"^received (\d+) at_ps (\d+)$", re.M)
-BASE = ("arrival", "headers-of-88")
+BASE = ("arrival", "headers-of-88", "priorities")
 # Its queue counts the packet that is being sent; ours does not.
 OPTIONS = {
     "-strat": "perm",
-    "-host_queue_type": "prio",
+    "-host_queue_type": "fair_prio",
     "-q": "10",
     "-cwnd": str(WINDOW),
     "-mtu": str(DATA_BYTES),
@@ -114,12 +128,27 @@ Downlink_Latency_ns {LINK_NS}
 Switch_Latency_ns 0
 """
 
-VARIANTS = (
+
+def by_arrival(name: str, edits: tuple[str, ...] = ()) -> Variant:
+    """Return a variant whose hosts send data in the order of arrival on both sides."""
+    keys, options = ("fabric.ndp.host_queue=arrival",), (("-host_queue_type", "prio"),)
+    return Variant(name, keys=keys, options=options, edits=edits)
+
+
+WITH_DATA = ("nacks-with-data", "retransmissions-with-data")
+QUEUES = (
     Variant("base"),
+    Variant("theirs: NACKs with data", edits=WITH_DATA[:1]),
+    Variant("theirs: retransmissions with data", edits=WITH_DATA[1:]),
+    Variant("theirs: both with data", edits=WITH_DATA),
+    by_arrival("both: hosts in order of arrival"),
+    by_arrival("the same, theirs: both with data", WITH_DATA),
+)
+VARIANTS = (
+    *QUEUES,
     Variant("theirs: pulls at line rate", edits=("pulls-at-line-rate",)),
     Variant("theirs: no pull when complete", edits=("complete-messages-pull-nothing",)),
     Variant("theirs: paths at random", options=(("-strat", "rand"),)),
-    Variant("theirs: flows of a host in turn", options=(("-host_queue_type", "fair_prio"),)),
     Variant("theirs: another seed", options=(("-seed", "2"),)),
     Variant("ours: a queue of 7", keys=("fabric.ndp.queue_packets=7",)),
     Variant("ours: a queue of 9", keys=("fabric.ndp.queue_packets=9",)),
@@ -136,7 +165,7 @@ def both(name: str, key: str, option: str, ours: int, theirs: int) -> Variant:
 
 QUEUE, FIRST = ("queue_packets", "-q"), ("window_packets_initial", "-cwnd")
 TRIMS = (
-    Variant("base"),
+    *QUEUES,
     both("both: queues of about 4", *QUEUE, 4, 6),
     both("both: queues of 29", *QUEUE, 29, 32),
     both("both: queues of 1,000", *QUEUE, 1000, 1063),
@@ -165,7 +194,7 @@ CASES = [
             "ndp",
             f"ndp-20-{load}",
             lambda load=load: poisson(3, NODES, 3_000, load, [(1, 20, 20)], PACKET_PS),
-            TRIMS if load == max(LOADS) else TRIMS[:1],
+            TRIMS if load == max(LOADS) else QUEUES,
         )
         for load in LOADS
     ),

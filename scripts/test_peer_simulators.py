@@ -120,6 +120,16 @@ class Htsim(unittest.TestCase):
         room = int(peer_htsim.OPTIONS["-q"]) * peer_htsim.DATA_BYTES
         self.assertEqual(room // (peer_htsim.DATA_BYTES + peer_htsim.HEADER_BYTES), 9)
 
+    def test_hosts_send_alike_on_both_sides(self):
+        # The base has both defaults; a variant that changes the order on one side changes both.
+        self.assertEqual(peer_htsim.OPTIONS["-host_queue_type"], "fair_prio")
+        self.assertNotIn("host_queue", peer_htsim.SCENARIO)
+        for case in peer_htsim.CASES:
+            for variant in case.variants:
+                arrival = "fabric.ndp.host_queue=arrival" in variant.keys
+                options = dict(variant.options)
+                self.assertEqual(options.get("-host_queue_type", ""), "prio" if arrival else "")
+
 
 class Dcpim(unittest.TestCase):
     def test_flows_begin_at_a_second(self):
