@@ -139,7 +139,10 @@ impl<'u> Url<'u> {
         let scheme = self.scheme;
         let mut known = Vec::new();
         let mut others = Vec::new();
-        for (name, value) in &self.parameters {
+        for (at, (name, value)) in self.parameters.iter().enumerate() {
+            if let Some((_, first)) = self.parameters[..at].iter().find(|(one, _)| one == name) {
+                check(false, name, || format!("`{first}` and `{value}`: must be given once"))?;
+            }
             match scheme.parameters.iter().find(|parameter| parameter.name == name) {
                 Some(parameter) => {
                     match parameter.values {
@@ -164,11 +167,11 @@ impl<'u> Url<'u> {
 }
 
 impl Parameters<'_> {
-    /// Text given for a parameter; if given several times, the last.
+    /// Text given for a parameter.
     #[must_use]
     pub fn text(&self, name: &str) -> Option<&str> {
-        let last = self.known.iter().rev().find(|(parameter, _)| parameter.name == name);
-        last.map(|(_, value)| value.as_str())
+        let given = self.known.iter().find(|(parameter, _)| parameter.name == name);
+        given.map(|(_, value)| value.as_str())
     }
 
     /// Number given for a parameter, or its default from the row.

@@ -51,6 +51,14 @@ fn parameters_of_a_memory_node_are_what_was_given_within_their_bounds() {
 }
 
 #[test]
+fn a_parameter_is_given_once() {
+    for scheme in ["udp://node:7400", "node://node:7400", "ring://eth0"] {
+        let said = refused(&format!("{scheme}?window=1&poll_us=0&window=2"));
+        assert_eq!(said, "parameter `window`: `1` and `2`: must be given once");
+    }
+}
+
+#[test]
 fn interfaces_are_a_list_of_names() {
     let url = "udp://node:7400";
     assert!(remote_of(url).via.is_empty());

@@ -41,3 +41,10 @@ fn traffic_beside_goes_on_for_a_day_and_a_half() {
     let took = poisson.messages as f64 / offered.messages_per_s;
     assert!((took - 36.0 * 3600.0).abs() < 1.0, "{took} s");
 }
+
+#[test]
+fn a_key_of_the_scenario_is_given_once() {
+    let url = Url::read(&SCHEMES, "sim:edm?nodes=2&nodes=4").expect("it is a URL");
+    let said = config(&url).err().expect("it is ambiguous").to_string();
+    assert_eq!(said, "parameter `nodes`: `2` and `4`: must be given once");
+}
