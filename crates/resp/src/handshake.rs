@@ -16,7 +16,8 @@ use crate::transport::Transport;
 
 /// Time limit of a handshake.
 const DEADLINE: Duration = Duration::from_secs(5);
-/// Largest number of concurrent handshakes, and of those that wait to begin.
+/// Largest number of concurrent handshakes, and of those that wait to begin. Beyond it the oldest
+/// gives way, so that silent peers keep no other peer out.
 const MOST: usize = 512;
 const WAKER: Token = Token(usize::MAX);
 const TICK: Duration = Duration::from_millis(100);
@@ -109,9 +110,13 @@ impl Hall {
             for event in events.iter().filter(|event| event.token() != WAKER) {
                 ended.extend(self.go_on(event.token().0));
             }
-            while self.shaking.len() < MOST {
+            // Each peer that begins is heard once more before as many others have begun.
+            for _ in 0..MOST / 2 {
                 match self.peers.try_recv() {
-                    Ok((stream, from)) => ended.extend(self.welcome(stream, from)),
+                    Ok((stream, from)) => {
+                        ended.extend(self.make_room());
+                        ended.extend(self.welcome(stream, from));
+                    }
                     Err(TryRecvError::Empty) => break,
                     Err(TryRecvError::Disconnected) => return,
                 }
@@ -127,6 +132,16 @@ impl Hall {
                 return;
             }
         }
+    }
+
+    /// Ends the oldest handshake if there is no room for another one.
+    fn make_room(&mut self) -> Option<Shaken> {
+        if self.shaking.len() < MOST {
+            return None;
+        }
+        let (at, _) = self.shaking.iter().min_by_key(|(_, one)| one.until)?;
+        self.shaking.remove(at);
+        Some(Shaken::TimedOut)
     }
 
     fn welcome(&mut self, mut stream: TcpStream, from: SocketAddr) -> Option<Shaken> {

@@ -31,4 +31,4 @@ pub use metrics::{Observer, Published, Snapshot};
 pub use request::{LINE_BYTES_MAX, REQUEST_BYTES_MAX, REQUEST_WORDS_MAX};
 pub use server::{Error, Options, Server};
 pub use session::Session;
-pub use tls::{TlsError, tls_config};
+pub use tls::{TlsError, TlsFile, outside_its_time, tls_config};

@@ -30,6 +30,8 @@ use crate::transport::Transport;
 const LISTENER: Token = Token(usize::MAX);
 const WAKER: Token = Token(usize::MAX - 1);
 const EVENTS: usize = 1024;
+/// Least time between two warnings of one kind.
+const WARN_EVERY: Duration = Duration::from_secs(10);
 /// Interval of periodic work: reading the stop flag, deleting expired keys.
 const TICK: Duration = Duration::from_millis(50);
 /// Time for deleting expired keys in each tick.
@@ -100,6 +102,8 @@ pub struct Server {
     /// Last logged state of the store.
     told: Option<Absence>,
     ticked: Instant,
+    /// Last warning that no connection can be accepted.
+    warned: Option<Instant>,
 }
 
 impl Server {
@@ -148,6 +152,7 @@ impl Server {
             reaping: 0,
             told: None,
             ticked: Instant::now(),
+            warned: None,
         })
     }
 
@@ -299,7 +304,14 @@ impl Server {
             match self.listener.accept() {
                 Ok((stream, from)) => self.welcome(stream, from),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(_) => return,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
+                Err(error) => {
+                    if self.warned.is_none_or(|at| at.elapsed() >= WARN_EVERY) {
+                        self.warned = Some(Instant::now());
+                        warn!(%error, "clients wait: no connection can be accepted");
+                    }
+                    return;
+                }
             }
         }
     }

@@ -8,7 +8,7 @@ use clap::Args;
 use ethermem::Pool;
 use ethermem_experiments::operate::server::ServerFile;
 use ethermem_node::LogFormat;
-use ethermem_resp::{Observer, Server};
+use ethermem_resp::{Error, Observer, Server};
 use sd_notify::NotifyState;
 
 use self::flags::Flags;
@@ -32,16 +32,23 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
+    interrupt::leaves("no client was served".to_owned());
     let file = arguments.config.as_deref().map_or(Ok(ServerFile::default()), ServerFile::read)?;
     let settings = arguments.flags.file().over(file);
     let options = settings.options()?;
     logs::to_stderr(tracing::Level::INFO, settings.log_format.unwrap_or(LogFormat::Text));
+    for warning in settings.warnings() {
+        tracing::warn!("{warning}");
+    }
     let url = settings.pool.as_deref().unwrap_or("local:");
     let pool = Pool::open(url).map_err(|error| Failure::input(format!("--pool {url}: {error}")))?;
     if let Some(choice) = pool.choice() {
         crate::output::say(format_args!("{url}: {choice}"));
     }
-    let mut server = Server::bind(&pool, options).map_err(Failure::input)?;
+    let mut server = Server::bind(&pool, options).map_err(|error| match error {
+        Error::Store(error) => Failure::input(format!("--pool {url}: {error}")),
+        error => Failure::input(error),
+    })?;
     // The server has its own handle, and may replace this pool by a new one.
     drop(pool);
     let observe = |listen| Observer::start(server.published(), listen);

@@ -224,6 +224,13 @@ fn a_file_of_settings_is_refused_in_one_line_with_its_number() {
         ("listen = \"127.0.0.1:0\"\n\nlisten_on = 3\n", "kv.toml:3: unknown field `listen_on`"),
         ("index = \"both\"\n", "kv.toml:1: index \"both\": must be one of client, node"),
         ("clients_max = 0\n", "clients_max = 0: must be 1 to 1000000"),
+        (
+            "clients_max = -1\n",
+            "kv.toml:1: clients_max: invalid value: integer `-1`: must be a whole",
+        ),
+        ("\nlisten = \"here\"\n", "kv.toml:2: listen: must be an IP address and a port, such as"),
+        ("pool = 3\n", "kv.toml:1: pool: invalid type: integer `3`: must be text in quotes"),
+        ("pool = \"local:?memory_bytes=1\"\n", "--pool local:?memory_bytes=1: no room for"),
         ("tls_cert = \"none.pem\"\n", "--tls-cert and --tls-key must be given together"),
         ("password_file = \"none\"\n", "none: No such file"),
     ] {
@@ -284,10 +291,13 @@ fn redis_cli_speaks_tls_and_who_speaks_none_is_told() {
     assert_eq!(redis_cli(folder, &server, &get).unwrap().1.trim(), long);
     // A peer without TLS is told so; a silent peer delays no other, and is dropped.
     assert_eq!(server.connect().ask("PING"), "-ERR this port takes TLS alone");
+    // More than 512 handshakes are never under way: the oldest gives way.
     let mut silent: Vec<TcpStream> =
-        (0..50).map(|_| TcpStream::connect(&server.address).unwrap()).collect();
+        (0..600).map(|_| TcpStream::connect(&server.address).unwrap()).collect();
     let again = [&tls[..], &["PING"]].concat();
+    let began = Instant::now();
     assert_eq!(redis_cli(folder, &server, &again).unwrap().1.trim(), "PONG");
+    assert!(began.elapsed() < Duration::from_secs(4), "{:?}", began.elapsed());
     silent[0].set_read_timeout(Some(PATIENCE)).unwrap();
     assert_eq!(silent[0].read(&mut [0; 8]).unwrap(), 0);
     drop(server);
@@ -296,4 +306,59 @@ fn redis_cli_speaks_tls_and_who_speaks_none_is_told() {
     assert!(!refused.contains("PONG"), "{refused}");
     let mine = [&tls[..], &["--cert", "client.pem", "--key", "client.key", "PING"]].concat();
     assert_eq!(redis_cli(folder, &server, &mine).unwrap().1.trim(), "PONG");
+}
+
+#[test]
+fn a_certificate_that_cannot_be_used_is_one_line_with_its_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    if !["server", "other"].into_iter().all(|name| certificate(folder, name, None)) {
+        eprintln!("SKIPPED: no openssl to make certificates with");
+        return;
+    }
+    std::fs::write(folder.join("empty.pem"), "").unwrap();
+    std::fs::write(folder.join("long.pem"), vec![b'\n'; (1 << 20) + 1]).unwrap();
+    for (cert, key, more, expected) in [
+        ("empty.pem", "server.key", None, "--tls-cert empty.pem: no certificate in PEM: must have"),
+        ("long.pem", "server.key", None, "long.pem: a longer file: must have at most 1048576 B"),
+        ("server.pem", "other.key", None, "--tls-key other.key: the key of another certificate"),
+        ("server.pem", "server.key", Some("server.key"), "--tls-client-ca server.key: no cert"),
+    ] {
+        let listen = ["kv", "--listen", "127.0.0.1:0", "--tls-cert", cert, "--tls-key", key];
+        let ca = more.map_or(vec![], |ca| vec!["--tls-client-ca", ca]);
+        let refused = call(folder, &[&listen[..], &ca[..]].concat());
+        assert_eq!((refused.code, refused.err.lines().count()), (2, 1), "{}", refused.err);
+        assert!(refused.err.contains(expected), "{}", refused.err);
+    }
+}
+
+#[test]
+fn a_certificate_that_has_expired_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let settings = "[ca]\ndefault_ca = d\n[d]\ndatabase = index\nserial = serial\n\
+                    new_certs_dir = .\ndefault_md = sha256\npolicy = p\nx509_extensions = x\n\
+                    [p]\ncommonName = supplied\n[x]\nsubjectAltName = IP:127.0.0.1\n";
+    for (file, text) in [("ca.conf", settings), ("index", ""), ("serial", "01\n")] {
+        std::fs::write(folder.join(file), text).unwrap();
+    }
+    let request = "req -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -subj /CN=localhost \
+                   -keyout old.key -out old.csr";
+    let sign = "ca -batch -notext -config ca.conf -selfsign -keyfile old.key -in old.csr \
+                -out old.pem -startdate 20200101000000Z -enddate 20200201000000Z";
+    for words in [request, sign] {
+        let mut openssl = Command::new("openssl");
+        let made = openssl.current_dir(folder).args(words.split_whitespace()).output();
+        if !made.is_ok_and(|made| made.status.success()) {
+            eprintln!("SKIPPED: no openssl to make certificates with");
+            return;
+        }
+    }
+    let listen = ["kv", "--listen", "127.0.0.1:0", "--tls-cert", "old.pem", "--tls-key", "old.key"];
+    let mut child = command(folder, &listen).stderr(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+    let first = lines.next().expect("it starts").unwrap();
+    let _ = child.kill();
+    child.wait().unwrap();
+    assert!(first.contains("old.pem: the certificate has expired: clients refuse it"), "{first}");
 }

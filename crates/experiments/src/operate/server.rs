@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use ethermem_kv::Index;
 use ethermem_node::{LogFormat, parse_toml, read_settings};
-use ethermem_resp::{Options, PASSWORD_BYTES_MAX, Password, tls_config};
+use ethermem_resp::{Options, PASSWORD_BYTES_MAX, Password, TlsFile, outside_its_time, tls_config};
 use serde::{Deserialize, Deserializer};
 
 use crate::Error;
@@ -97,6 +97,14 @@ impl ServerFile {
         }
     }
 
+    /// What is allowed, but keeps clients out: a certificate outside its time.
+    #[must_use]
+    pub fn warnings(&self) -> Vec<String> {
+        let Some(path) = &self.tls_cert else { return Vec::new() };
+        let outside = read(path, Readers::Any).ok().and_then(|cert| outside_its_time(&cert));
+        outside.map(|why| format!("{}: {why}", path.display())).into_iter().collect()
+    }
+
     /// The server's options: files are read, and absent keys have their defaults.
     ///
     /// # Errors
@@ -106,10 +114,18 @@ impl ServerFile {
             (None, None) if self.tls_client_ca.is_none() => None,
             (Some(cert), Some(key)) => {
                 let read_public = |path: &PathBuf| read(path, Readers::Any);
-                let (cert, key) = (read_public(cert)?, read(key, Readers::Owner)?);
                 let client_ca = self.tls_client_ca.as_ref().map(read_public).transpose()?;
-                let config = tls_config(&cert, &key, client_ca.as_deref());
-                Some(config.map_err(|error| Error::Request(format!("TLS: {error}")))?)
+                let (chain, secret) = (read_public(cert)?, read(key, Readers::Owner)?);
+                let config = tls_config(&chain, &secret, client_ca.as_deref());
+                Some(config.map_err(|error| {
+                    let (flag, path) = match error.file() {
+                        TlsFile::Cert => ("--tls-cert", Some(cert)),
+                        TlsFile::Key => ("--tls-key", Some(key)),
+                        TlsFile::ClientCa => ("--tls-client-ca", self.tls_client_ca.as_ref()),
+                    };
+                    let path = path.map_or(Path::new(""), PathBuf::as_path);
+                    Error::Request(format!("{flag} {}: {error}", path.display()))
+                })?)
             }
             _ => {
                 let problem = "TLS: --tls-cert and --tls-key must be given together";
@@ -143,7 +159,10 @@ fn read(path: &Path, readers: Readers) -> Result<Vec<u8>, Error> {
         return Err(failed(format!("mode {mode:04o} {problem}")));
     }
     let mut bytes = Vec::new();
-    file.take(SECRET_BYTES_MAX).read_to_end(&mut bytes).map_err(unread)?;
+    file.take(SECRET_BYTES_MAX + 1).read_to_end(&mut bytes).map_err(unread)?;
+    if bytes.len() as u64 > SECRET_BYTES_MAX {
+        return Err(failed(format!("a longer file: must have at most {SECRET_BYTES_MAX} B")));
+    }
     Ok(bytes)
 }
 
