@@ -259,8 +259,50 @@ pub fn parse_toml<T: DeserializeOwned>(text: &str, path: &Path) -> Result<T, Set
         let start = error.span().map_or(0, |span| span.start.min(text.len()));
         let line = text.as_bytes()[..start].iter().filter(|&&octet| octet == b'\n').count() + 1;
         let message = error.message().split_whitespace().collect::<Vec<_>>().join(" ");
+        let key = key_of(text.lines().nth(line - 1).unwrap_or_default());
+        let message = told(key, &message);
         SettingsError::Malformed(path.to_owned(), line, message)
     })
+}
+
+/// The key that a line of TOML sets. Values may be secrets.
+fn key_of(line: &str) -> Option<&str> {
+    let key = line.split_once('=')?.0.trim();
+    let is_part = |letter: char| letter.is_ascii_alphanumeric() || letter == '_' || letter == '-';
+    (!key.is_empty() && key.chars().all(is_part)).then_some(key)
+}
+
+/// What a size must be.
+const SIZE: &str = ": must be bytes, or text with a unit, such as \"64GiB\"";
+/// Ends of the parser's messages that do not say what is allowed, and what is.
+const ALLOWED: [(&str, &str); 9] = [
+    (
+        "invalid socket address syntax",
+        "must be an IP address and a port, such as 127.0.0.1:7400 or [::1]:7400",
+    ),
+    (", expected integer overflow", SIZE),
+    (", expected parsable string", SIZE),
+    (", expected a string", ": must be text in quotes"),
+    (", expected path string", ": must be a path in quotes"),
+    (", expected a boolean", ": must be true or false"),
+    (", expected u16", ": must be a whole number, 0 to 65535"),
+    (", expected u32", ": must be a whole number, 0 to 4294967295"),
+    (", expected u64", ": must be a whole number from 0"),
+];
+
+/// The parser's message with the key of its line, and with what the value must be.
+fn told(key: Option<&str>, message: &str) -> String {
+    if let Some(name) = message.strip_prefix("missing field `") {
+        return format!("no `{name}: must be given");
+    }
+    let found = ALLOWED
+        .iter()
+        .find_map(|(words, allowed)| Some(format!("{}{allowed}", message.strip_suffix(words)?)));
+    let message = found.unwrap_or_else(|| message.to_owned());
+    match key.filter(|key| !message.contains(*key)) {
+        Some(key) => format!("{key}: {message}"),
+        None => message,
+    }
 }
 
 /// The text of a file of settings.

@@ -65,7 +65,10 @@ fn every_key_that_is_documented_is_read_and_no_other() {
     assert_eq!(expected(&unknown), names);
     for (text, says) in [
         ("page = \"8KiB\"\n", "must be one of 4KiB, 64KiB, 2MiB, 4MiB"),
-        ("listen = \"somewhere\"\n", "node.toml:1: "),
+        (
+            "listen = \"somewhere\"\n",
+            "node.toml:1: listen: must be an IP address and a port, such as 127.0.0.1:7400",
+        ),
         (
             "ring = \"a:0\"\n",
             "node.toml:1: ring \"a:0\": must be INTERFACE or INTERFACE:PORT, port 1 to 65535",
@@ -74,10 +77,25 @@ fn every_key_that_is_documented_is_read_and_no_other() {
             "ring = \"a/02:00:00:00:00:01\"\n",
             "must be INTERFACE or INTERFACE:PORT, port 1 to 65535",
         ),
-        ("poll_ms = -1\n", "node.toml:1: "),
-        ("memory = \"much\"\n", "node.toml:1: "),
+        (
+            "poll_ms = -1\n",
+            "node.toml:1: poll_ms: invalid value: integer `-1`: must be a whole number from 0",
+        ),
+        (
+            "memory = \"much\"\n",
+            "node.toml:1: memory: invalid value: string \"much\": must be bytes",
+        ),
+        ("memory = -1\n", "node.toml:1: memory: invalid value: integer `-1`: must be bytes, or"),
+        (
+            "insecure = 1\n",
+            "node.toml:1: insecure: invalid type: integer `1`: must be true or false",
+        ),
+        (
+            "control = 1\n",
+            "node.toml:1: control: invalid type: integer `1`: must be a path in quotes",
+        ),
         ("log_format = \"xml\"\n", "`text`"),
-        ("[[tenant]]\nname = \"a\"\n", "key_file"),
+        ("[[tenant]]\nname = \"a\"\n", "node.toml:1: no `key_file`: must be given"),
     ] {
         let refused = refused(text);
         assert!(refused.contains(says) && !refused.contains('\n'), "{text:?}: {refused}");

@@ -24,6 +24,8 @@ use super::{ControlAnswer, ControlQuestion, ProcessStatus};
 /// Time limit of the node for an answer, which it gives between datagrams.
 pub(super) const NODE_PATIENCE: Duration = Duration::from_secs(5);
 const LOOK_EVERY: Duration = Duration::from_millis(100);
+/// Least time between two warnings.
+const WARN_EVERY: Duration = Duration::from_secs(10);
 /// Largest number of concurrent connections. Another one ends the oldest.
 const CONNECTIONS_MAX: usize = 32;
 /// Connections accepted before existing ones are polled. It is below [`CONNECTIONS_MAX`], so that a
@@ -37,6 +39,8 @@ pub(super) struct Desk {
     listener: UnixListener,
     /// Connections, the oldest first.
     connections: VecDeque<Connection<UnixStream>>,
+    /// Last warning of the socket.
+    warned: Option<Instant>,
 }
 
 impl Desk {
@@ -45,7 +49,7 @@ impl Desk {
         names: Vec<(u16, String)>,
         listener: UnixListener,
     ) -> Desk {
-        Desk { operator, names, listener, connections: VecDeque::new() }
+        Desk { operator, names, listener, connections: VecDeque::new(), warned: None }
     }
 
     pub(super) fn run(&mut self, stop: &AtomicBool) {
@@ -93,7 +97,10 @@ impl Desk {
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return false,
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) => {
-                    warn!(%error, "the operators' socket");
+                    if self.warned.is_none_or(|at| at.elapsed() >= WARN_EVERY) {
+                        self.warned = Some(Instant::now());
+                        warn!(%error, "the operators' socket");
+                    }
                     std::thread::sleep(LOOK_EVERY);
                     return false;
                 }
