@@ -203,6 +203,10 @@ impl Config {
     }
 
     fn check_others(&self) -> Result<(), String> {
+        // The system would choose a port, and the other racks would look for 0.
+        if self.nics_port == 0 {
+            return Err("nics_port = 0: must be 1 to 65535".to_owned());
+        }
         let mut names = BTreeSet::from([&self.name]);
         for other in &self.others {
             let what = format!("rack {:?}", other.name);
@@ -211,6 +215,9 @@ impl Config {
             }
             if !names.insert(&other.name) {
                 return Err(format!("{what}: its name must be its own"));
+            }
+            if other.port == 0 {
+                return Err(format!("{what}: port = 0: must be 1 to 65535"));
             }
             if other.programs.is_empty() {
                 return Err(format!("{what}: `programs` must name an address or a network"));
@@ -321,6 +328,16 @@ mod tests {
         assert!(error.contains(": cannot be read: Is a directory"), "{error}");
         let error = Config::read(&folder.path().join("none")).unwrap_err().to_string();
         assert!(error.contains("none: cannot be read: No such file"), "{error}");
+    }
+
+    #[test]
+    fn ports_of_joined_racks_are_never_0() {
+        let node = format!("name = \"lab\"\n{NODE}nics = [\"lo\"]\n");
+        let other = "[[rack]]\nname = \"b\"\nprograms = [\"10.0.0.2\"]\nnics = [\"10.0.0.2\"]\n";
+        let found = error(&format!("nics_port = 0\n{node}{other}"));
+        assert_eq!(found, "nics_port = 0: must be 1 to 65535");
+        let found = error(&format!("{node}{other}port = 0\n"));
+        assert_eq!(found, "rack \"b\": port = 0: must be 1 to 65535");
     }
 
     #[test]

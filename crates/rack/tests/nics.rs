@@ -280,9 +280,16 @@ fn without_both_processes_and_their_secret_the_kernel_connects() {
     let mut other = racks.nics(1, "serve");
     by_kernel(&racks);
     racks.write(&format!("nics_key_file = {:?}", key.to_str().unwrap()));
-    let _own = racks.nics(0, "serve");
-    wait_for(&mut other, "refused", 1);
+    let mut own = racks.nics(0, "serve");
+    let lines = BufReader::new(own.0.stderr.take().unwrap()).lines();
+    wait_for(&mut other, "it has another key", 1);
     by_kernel(&racks);
+    // Each link is tried every 0.1 to 0.4 s, and told twice at most: both ends see the keys.
+    std::thread::sleep(Duration::from_millis(1500));
+    drop(own);
+    let told: Vec<String> = lines.map_while(Result::ok).collect();
+    assert!(told.iter().any(|line| line.contains("it has another key")), "{told:?}");
+    assert!(told.len() <= 2 * LINKS, "{told:?}");
 }
 
 #[test]

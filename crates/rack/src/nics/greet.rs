@@ -9,6 +9,11 @@ use super::wire::{Frames, Step, write};
 /// Room for a frame of the handshake.
 const ROOM_BYTES: usize = 1024;
 
+/// The other process cannot prove that it has this rack's key.
+pub(super) const OTHER_KEY: &str = "it has another key";
+/// What the other process says is no handshake.
+pub(super) const OTHER_PROTOCOL: &str = "it speaks another protocol";
+
 enum Stage {
     Connecting,
     /// The `Hello` is said; its body is kept for the proofs.
@@ -89,7 +94,7 @@ impl Greeting {
             Ok(Some((header, body))) => (header.kind, body.to_vec()),
             Ok(None) if is_over => return Outcome::Failed("it hung up"),
             Ok(None) => return Outcome::Waits,
-            Err(_) => return Outcome::Failed("it speaks another protocol"),
+            Err(_) => return Outcome::Failed(OTHER_PROTOCOL),
         };
         self.frame(kind, &body, secret, is_known)
     }
@@ -114,16 +119,16 @@ impl Greeting {
             }
             (Stage::Said, Kind::Challenge) => {
                 let Some((nonce, proof)) = body.split_first_chunk::<NONCE_BYTES>() else {
-                    return Outcome::Failed("it speaks another protocol");
+                    return Outcome::Failed(OTHER_PROTOCOL);
                 };
                 if !secret.is_proven(Kind::Challenge, &own, nonce, proof) {
-                    return Outcome::Failed("it has another key");
+                    return Outcome::Failed(OTHER_KEY);
                 }
                 self.say(Kind::Proof, &secret.prove(Kind::Proof, &own, nonce), Stage::Proved)
             }
             (Stage::Challenged, Kind::Proof) => {
                 if !secret.is_proven(Kind::Proof, &own, &self.nonce, body) {
-                    return Outcome::Failed("it has another key");
+                    return Outcome::Failed(OTHER_KEY);
                 }
                 match self.say(Kind::Ready, &[], Stage::Proved) {
                     Outcome::Waits => Outcome::Ready,
@@ -131,7 +136,7 @@ impl Greeting {
                 }
             }
             (Stage::Proved, Kind::Ready) => Outcome::Ready,
-            _ => Outcome::Failed("it speaks another protocol"),
+            _ => Outcome::Failed(OTHER_PROTOCOL),
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 
 use super::frame::SUBFLOWS_MAX;
-use super::greet::{Greeting, Outcome};
+use super::greet::{Greeting, OTHER_KEY, OTHER_PROTOCOL, Outcome};
 use super::handshake::Hello;
 use super::link::Link;
 use super::process::{Attempt, GREETING_NS, Process, Source, ms};
@@ -14,6 +14,8 @@ const WAIT_NS: u64 = ms(100);
 const WAIT_NS_MAX: u64 = ms(400);
 /// Most handshakes at a time that other processes began.
 const GREETINGS_MAX: usize = 256;
+/// Least time between two equal notices.
+const TELL_NS: u64 = ms(10_000);
 
 impl Process<'_> {
     /// Plans the subflows to all racks.
@@ -108,7 +110,7 @@ impl Process<'_> {
             let SocketAddr::V4(from) = from else { continue };
             let is_known = (0..self.config.others.len()).any(|it| self.is_nic_of(it, *from.ip()));
             if !is_known || self.greetings.len() >= GREETINGS_MAX {
-                (self.tell)(Notice::Stranger { from: *from.ip() });
+                self.tell_at_times(*from.ip(), None);
                 continue;
             }
             let Ok(nonce) = Process::random() else { continue };
@@ -146,18 +148,41 @@ impl Process<'_> {
         self.sources.remove(&token);
         let Some(greeting) = self.greetings.remove(&token) else { return };
         let is_it = |it: &&mut Attempt| it.greeting == Some(token);
-        match self.attempts.iter_mut().find(is_it) {
+        let is_own = match self.attempts.iter_mut().find(is_it) {
             Some(attempt) => {
                 attempt.greeting = None;
                 attempt.wait_ns = (attempt.wait_ns * 2).min(WAIT_NS_MAX);
+                true
             }
-            None => (self.tell)(Notice::Refused { from: greeting.from, why }),
+            None => false,
+        };
+        // A process that is not there yet is no news.
+        if !is_own || why == OTHER_KEY || why == OTHER_PROTOCOL {
+            self.tell_at_times(greeting.from, Some(why));
         }
+    }
+
+    /// Tells why an address was refused, or that it is a stranger's: each at most every
+    /// [`TELL_NS`], because attempts are repeated.
+    fn tell_at_times(&mut self, from: Ipv4Addr, why: Option<&'static str>) {
+        let now_ns = self.now_ns();
+        if self.told_ns.get(&(from, why)).is_some_and(|told_ns| now_ns < told_ns + TELL_NS) {
+            return;
+        }
+        if self.told_ns.len() >= GREETINGS_MAX {
+            self.told_ns.clear();
+        }
+        self.told_ns.insert((from, why), now_ns);
+        (self.tell)(match why {
+            Some(why) => Notice::Refused { from, why },
+            None => Notice::Stranger { from },
+        });
     }
 
     /// A subflow has been agreed on.
     fn greeted(&mut self, greeting: Greeting) {
         let Some(hello) = greeting.hello.clone() else { return };
+        self.told_ns.retain(|(from, _), _| *from != greeting.from);
         let (subflow, incarnation) = (hello.subflow as usize, hello.incarnation);
         let own = self.attempts.iter_mut().find(|it| it.greeting == Some(greeting.token));
         if let Some(attempt) = own {

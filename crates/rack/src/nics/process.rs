@@ -67,6 +67,8 @@ pub(super) struct Process<'a> {
     pub(super) greetings: BTreeMap<u64, Greeting>,
     pub(super) links: BTreeMap<u64, Link>,
     pub(super) attempts: Vec<Attempt>,
+    /// When an address and the reason of its refusal were last told.
+    pub(super) told_ns: BTreeMap<(Ipv4Addr, Option<&'static str>), u64>,
     /// Programs that were told to connect: by address, their stream and until when.
     pub(super) expected: BTreeMap<u64, (u64, u32, u64)>,
     /// Connections to programs that have not accepted yet.
@@ -124,6 +126,7 @@ impl<'a> Process<'a> {
             greetings: BTreeMap::new(),
             links: BTreeMap::new(),
             attempts: Vec::new(),
+            told_ns: BTreeMap::new(),
             expected: BTreeMap::new(),
             servers: BTreeMap::new(),
         };
