@@ -189,6 +189,26 @@ impl Keeper {
         let _ = self.first.signal(number);
     }
 
+    /// Once the first process has ended, sends a signal to the processes that it left. Returns
+    /// false while it runs.
+    pub(crate) fn pass_on_to_the_rest(&self, number: c_int) -> bool {
+        if self.first.signal(0).is_ok() {
+            return false;
+        }
+        let keeper = self.held.number();
+        let path = self.held.path(&format!("task/{keeper}/children"));
+        let children = std::fs::read_to_string(path).unwrap_or_default();
+        for child in children.split_ascii_whitespace().filter_map(|child| child.parse().ok()) {
+            // A number that was reused meanwhile is no descendant's.
+            if let Ok(child) = Peer::of_number(Pid::from_raw(child))
+                && child.descends_from(keeper)
+            {
+                let _ = child.signal(number);
+            }
+        }
+        true
+    }
+
     /// Kills every process of the program, and the keeper. Later reports on traced threads are
     /// ignored.
     pub(crate) fn end(&self) {

@@ -102,6 +102,8 @@ const SPIN: Duration = Duration::from_micros(3);
 const SLEEP_MIN: Duration = Duration::from_micros(20);
 const BYTES_PER_SECOND: u64 = 4_000_000_000;
 const TICK: Duration = Duration::from_millis(1);
+/// Signals that end a program which does nothing about them.
+const ENDING: [Signal; 4] = [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP, Signal::SIGQUIT];
 /// Strangers' connections refused in a tick, a tenth of a processor's time. Further ones wait: the
 /// kernel schedules an always busy pager late, and with it every page.
 const STRANGERS_A_TICK: u32 = 4;
@@ -194,6 +196,7 @@ fn run_blocked(
         executions: FxHashMap::default(),
         next_executions: EXECUTIONS,
         status: None,
+        ending: None,
         next_tick: Instant::now(),
         rest: None,
         strangers: 0,
@@ -227,6 +230,8 @@ struct Running<'r> {
     executions: FxHashMap<u64, Executions>,
     next_executions: u64,
     status: Option<ExitStatus>,
+    /// A signal to end that the first process got, until it has ended.
+    ending: Option<Signal>,
     next_tick: Instant,
     /// How long the store has nothing, unless its descriptor is readable; `None` if nothing was
     /// asked.
@@ -290,6 +295,7 @@ impl Running<'_> {
         }
         self.strangers = 0;
         self.pager.setup.store.tick().map_err(Error::Lost)?;
+        self.end_the_rest();
         // A thread outside the pager may have taken the signal.
         self.reap()
     }
@@ -503,9 +509,21 @@ impl Running<'_> {
                 && number != Signal::SIGCHLD
             {
                 self.launched.keeper.pass_on(number as i32);
+                if ENDING.contains(&number) {
+                    self.ending = Some(number);
+                }
             }
         }
         self.reap()
+    }
+
+    /// Passes a signal that ended the first process on to those that it left.
+    fn end_the_rest(&mut self) {
+        if let Some(signal) = self.ending
+            && self.launched.keeper.pass_on_to_the_rest(signal as i32)
+        {
+            self.ending = None;
+        }
     }
 
     /// Reaps ended processes and handles stopped threads. Returns whether the last process ended.

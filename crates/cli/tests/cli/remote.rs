@@ -1,12 +1,15 @@
 //! Unmodified programs on remote memory: `run`, `profile`, `emulate`.
 
 use std::io::Write as _;
+use std::os::unix::process::ExitStatusExt as _;
 use std::path::Path;
 use std::process::Stdio;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use ethermem_trace::{AccessKind, Completion, CompletionTimes, CompletionWriter, FlowKind, Trace};
 use ethermem_units::{Bytes, Ps};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -93,6 +96,23 @@ fn a_program_that_ends_when_its_node_is_dead_ends_as_it_ends() {
     let ended = called(&started.wait_with_output().unwrap());
     let said = (ended.code, ended.out.as_str(), ended.err.as_str());
     assert_eq!(said, (4, "20000000\nall of it\n", ""));
+}
+
+/// The shell ends by the signal, and leaves a process that would run for a minute.
+#[test]
+fn a_signal_that_ends_the_program_reaches_what_it_left() {
+    let Some(folder) = paged() else { return };
+    let script = ": > started; sleep 60; true";
+    let mut started = command(folder.path(), &["run", "--", "sh", "-c", script]).spawn().unwrap();
+    while !folder.path().join("started").exists() {
+        assert_eq!(started.try_wait().unwrap(), None, "the program runs");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    let began = Instant::now();
+    kill(Pid::from_raw(started.id().cast_signed()), Signal::SIGTERM).unwrap();
+    let ended = started.wait().unwrap();
+    assert!(began.elapsed() < Duration::from_secs(30), "{:?}", began.elapsed());
+    assert_eq!(ended.code().or(ended.signal().map(|signal| 128 + signal)), Some(128 + 15));
 }
 
 #[test]
