@@ -158,12 +158,19 @@ impl Parameters {
     }
 }
 
-/// The columns side by side; each cell is passes x one pass, in us.
+/// The columns of each distance side by side; each cell is passes x one pass, in us.
 #[must_use]
 pub fn table(columns: &[Column], style: TableStyle) -> String {
-    let heads: Vec<String> = columns.iter().map(Column::name).collect();
-    let mut header = vec!["us"];
-    header.extend(heads.iter().map(String::as_str));
+    let tables = DISTANCES.map(|(distance, name)| {
+        let columns: Vec<&Column> = columns.iter().filter(|it| it.distance == distance).collect();
+        table_of(name, &columns, style)
+    });
+    tables.join("\n")
+}
+
+fn table_of(distance: &str, columns: &[&Column], style: TableStyle) -> String {
+    let mut header = vec![distance];
+    header.extend(columns.iter().map(|column| column.technology.name()));
     let cell = |part: &Component| match part.passes {
         0 => "-".to_owned(),
         passes => format!("{passes} x {:.2}", part.each_ns / 1e3),
@@ -174,7 +181,7 @@ pub fn table(columns: &[Column], style: TableStyle) -> String {
     };
     let mut rows: Vec<Vec<String>> = (0..columns[0].components.len()).map(row).collect();
     let last = |name: &str, value: fn(&Column) -> String| {
-        std::iter::once(name.to_owned()).chain(columns.iter().map(value)).collect()
+        std::iter::once(name.to_owned()).chain(columns.iter().map(|it| value(it))).collect()
     };
     rows.push(last("total", |column| format!("{:.2}", column.total_ns / 1e3)));
     rows.push(last("software", |column| format!("{:.0} %", column.software_share * 100.0)));
@@ -195,12 +202,6 @@ pub fn csv(columns: &[Column]) -> String {
         text.push_str(&format!("{place},total,,,{}\n", column.total_ns));
     }
     text
-}
-
-impl Column {
-    fn name(&self) -> String {
-        format!("{} {}", self.technology.name(), self.distance.name())
-    }
 }
 
 impl Technology {
@@ -254,19 +255,24 @@ mod tests {
         let columns = Parameters::published().columns();
         assert_eq!(columns.len(), 6);
         let text = table(&columns, TableStyle::Plain);
-        let rows: Vec<Vec<&str>> =
-            text.lines().map(|line| line.split("  ").map(str::trim).collect()).collect();
-        let cells = |at: usize| -> Vec<&str> {
-            rows[at].iter().copied().filter(|cell| !cell.is_empty()).skip(1).collect()
+        assert!(text.lines().all(|line| line.len() <= 80), "{text}");
+        let tables: Vec<&str> = text.split("\n\n").collect();
+        let cells = |table: usize, at: usize| -> Vec<&str> {
+            let line = tables[table].lines().nth(at).expect("a row");
+            let cells = line.split("  ").map(str::trim).filter(|cell| !cell.is_empty());
+            cells.skip(1).collect()
         };
-        assert_eq!(cells(1), ["2 x 0.95", "2 x 0.95", "-", "-", "-", "-"]);
-        let copies = ["2 x 1.00", "2 x 1.00", "2 x 1.00", "2 x 1.00", "2 x 0.50", "2 x 0.50"];
-        assert_eq!(cells(2), copies);
-        assert_eq!(cells(3)[..2], ["6 x 0.24", "2 x 0.24"]);
-        assert_eq!(cells(4)[..2], ["4 x 0.20", "-"]);
-        assert_eq!(cells(5), ["4 x 0.02"; 6]);
-        assert_eq!(cells(6), ["1 x 0.82"; 6]);
-        assert_eq!(cells(7), ["7.04", "5.28", "5.14", "3.38", "4.14", "2.38"]);
+        for table in 0..2 {
+            assert_eq!(cells(table, 0), ["baseline", "RDMA", "RDMA + NIC"]);
+            assert_eq!(cells(table, 1), ["2 x 0.95", "-", "-"]);
+            assert_eq!(cells(table, 2), ["2 x 1.00", "2 x 1.00", "2 x 0.50"]);
+            assert_eq!(cells(table, 5), ["4 x 0.02"; 3]);
+            assert_eq!(cells(table, 6), ["1 x 0.82"; 3]);
+        }
+        assert_eq!((cells(0, 3)[0], cells(1, 3)[0]), ("6 x 0.24", "2 x 0.24"));
+        assert_eq!((cells(0, 4)[0], cells(1, 4)[0]), ("4 x 0.20", "-"));
+        assert_eq!(cells(0, 7), ["7.04", "5.14", "4.14"]);
+        assert_eq!(cells(1, 7), ["5.28", "3.38", "2.38"]);
     }
 
     #[test]

@@ -147,6 +147,8 @@ fn the_budget_of_a_page_takes_no_other_arguments() {
         assert!(called.err.contains(expected), "{}", called.err);
         assert_eq!(called.err.lines().count(), 1, "{}", called.err);
     }
+    let table = call(Path::new("."), &["latency", "--ddc"]);
+    assert!(table.out.lines().all(|line| line.len() <= 80), "{}", table.out);
     let csv = call(Path::new("."), &["latency", "--ddc", "--format", "csv"]);
     assert_eq!(
         csv.out.lines().next(),
