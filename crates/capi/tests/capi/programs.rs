@@ -7,8 +7,6 @@ use std::process::{Command, Output};
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use tempfile::TempDir;
-
 const POOLS: [&str; 2] = ["local:", "sim:edm?nodes=6"];
 const STRICT: [&str; 4] = ["-Wall", "-Wextra", "-Werror", "-g"];
 const SANITIZED: [&str; 2] = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"];
@@ -17,13 +15,24 @@ fn root() -> &'static Path {
     Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
 }
 
-/// The library as `make install` installs it, under a prefix; made once for all tests.
-static INSTALLED: LazyLock<TempDir> = LazyLock::new(|| {
-    let folder = tempfile::tempdir().unwrap();
+/// The library as `make install` installs it, under a prefix; made once for all tests. A static is
+/// never dropped, so each process removes the folders of those that have ended.
+static INSTALLED: LazyLock<PathBuf> = LazyLock::new(|| {
+    let all = Path::new(env!("CARGO_TARGET_TMPDIR")).join("capi");
+    fs::create_dir_all(&all).unwrap();
+    for left in fs::read_dir(&all).unwrap().flatten() {
+        if !Path::new("/proc").join(left.file_name()).exists() {
+            // Another test may remove it, too.
+            let _ = fs::remove_dir_all(left.path());
+        }
+    }
+    let folder = all.join(std::process::id().to_string());
+    let _ = fs::remove_dir_all(&folder);
+    fs::create_dir(&folder).unwrap();
     // Cargo puts the libraries that its tests use beside the tests.
     let test = std::env::current_exe().unwrap();
     let libraries = format!("LIBRARIES={}", test.parent().unwrap().display());
-    let prefix = format!("PREFIX={}/usr", folder.path().display());
+    let prefix = format!("PREFIX={}/usr", folder.display());
     ran(Command::new("make").current_dir(root()).args(["install-built", &libraries, &prefix]));
     folder
 });
@@ -37,7 +46,7 @@ pub(crate) fn ran(command: &mut Command) -> Output {
 
 /// pkg-config's flags for the installed library; `None` if there is no pkg-config.
 fn flags(options: &[&str]) -> Option<Vec<String>> {
-    let path = INSTALLED.path().join("usr/lib/pkgconfig");
+    let path = INSTALLED.join("usr/lib/pkgconfig");
     let mut command = Command::new("pkg-config");
     command.env("PKG_CONFIG_PATH", path).args(options).arg("ethermem");
     if command.output().is_err() {
@@ -53,13 +62,13 @@ pub(crate) fn skip(reason: &str) {
 }
 
 fn usr(part: &str) -> PathBuf {
-    INSTALLED.path().join("usr").join(part)
+    INSTALLED.join("usr").join(part)
 }
 
 /// A folder for one program: tests compile one source concurrently.
 fn own_folder() -> PathBuf {
     static MADE: AtomicU32 = AtomicU32::new(0);
-    let folder = INSTALLED.path().join(MADE.fetch_add(1, Ordering::Relaxed).to_string());
+    let folder = INSTALLED.join(MADE.fetch_add(1, Ordering::Relaxed).to_string());
     fs::create_dir(&folder).unwrap();
     folder
 }
@@ -181,7 +190,7 @@ fn hello_is_said_from_a_static_program() {
     let Some(words) = flags(&["--cflags", "--libs", "--static"]) else {
         return skip("pkg-config is not installed");
     };
-    let program = INSTALLED.path().join("hello-static");
+    let program = INSTALLED.join("hello-static");
     let mut command = Command::new("cc");
     command.args(["-std=c11"]).args(STRICT).arg(root().join("examples/hello.c"));
     let archive = usr("lib/libethermem.a").display().to_string();
