@@ -133,7 +133,11 @@ impl Plan {
         let plan: Plan = toml::from_str(&text).map_err(|error| {
             let at = error.span().map_or(0, |span| span.start);
             let line = text[..at].matches('\n').count() as u64 + 1;
-            InputError::line(file, line, error.message())
+            let message = match error.message().strip_prefix("missing field `") {
+                Some(rest) => format!("no `{rest}: must be given"),
+                None => error.message().to_owned(),
+            };
+            InputError::line(file, line, message)
         })?;
         let refused = |problem: String| Err(InputError::file(file, problem));
         let seeds = plan.figure.seeds;

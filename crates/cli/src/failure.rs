@@ -98,6 +98,11 @@ pub(crate) fn report_usage(error: &clap::Error, not_here: &[&str]) -> ExitCode {
             line = line.replace(&said, &format!("must be {least} to {most}"));
         }
     }
+    if error.kind() == ErrorKind::InvalidUtf8 {
+        let words = std::env::args_os().skip(1).filter(|word| word.to_str().is_none());
+        let found: Vec<String> = words.map(|word| format!("{word:?}")).collect();
+        line = format!("error: {}: must be UTF-8 where it is no path", found.join(", "));
+    }
     if let Some(ContextValue::String(name)) = error.get(ContextKind::InvalidSubcommand)
         && not_here.contains(&name.as_str())
     {

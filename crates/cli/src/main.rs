@@ -38,9 +38,11 @@ mod tree;
 mod value;
 mod workload;
 
+use std::collections::HashSet;
 use std::process::ExitCode;
 
-use clap::{Arg, CommandFactory, FromArgMatches, Parser, Subcommand};
+use clap::error::ErrorKind;
+use clap::{Arg, ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 /// Memory over Ethernet, simulated: latency, slowdown and throughput of remote memory.
 #[derive(Parser)]
@@ -167,9 +169,28 @@ fn command() -> clap::Command {
     adapted(Cli::command())
 }
 
+/// The first value that a list with commas has twice: what it stands for would run twice.
+fn given_twice(command: &clap::Command, matches: &ArgMatches) -> Option<String> {
+    if let Some((name, matches)) = matches.subcommand() {
+        return given_twice(command.find_subcommand(name)?, matches);
+    }
+    let mut lists = command.get_arguments().filter(|it| it.get_value_delimiter() == Some(','));
+    lists.find_map(|list| {
+        let values = matches.try_get_raw(list.get_id().as_str()).ok()??;
+        let mut known = HashSet::new();
+        let twice = values.into_iter().find(|&value| !known.insert(value))?;
+        let (flag, value) = (list.get_long()?, twice.display());
+        Some(format!("--{flag}: `{value}` is given twice: must be given once"))
+    })
+}
+
 fn parse() -> Result<Cli, clap::Error> {
-    let matches = command().try_get_matches()?;
-    Cli::from_arg_matches(&matches)
+    let mut command = command();
+    let matches = command.try_get_matches_from_mut(std::env::args_os())?;
+    match given_twice(&command, &matches) {
+        Some(problem) => Err(command.error(ErrorKind::ValueValidation, problem)),
+        None => Cli::from_arg_matches(&matches),
+    }
 }
 
 fn main() -> ExitCode {

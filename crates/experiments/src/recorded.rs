@@ -71,6 +71,11 @@ impl Recorded {
                     ));
                 }
             }
+            if traces.iter().any(|trace| trace == Path::new(NO_TRACE)) {
+                return refuse(format!(
+                    "TRACE {NO_TRACE}: must be with --disk-trace or --network-trace"
+                ));
+            }
             return Ok(None);
         }
         self.check(traces.len())?;
@@ -225,6 +230,8 @@ mod tests {
         let alone = Recorded { addresses: vec![vec![own]], ..Recorded::default() };
         let expected = "--address: must be with --disk-trace or --network-trace";
         assert_eq!(error(&alone, 1), expected);
+        let expected = "TRACE none: must be with --disk-trace or --network-trace";
+        assert_eq!(error(&Recorded::default(), 2), expected);
     }
 
     #[test]

@@ -1,6 +1,8 @@
 //! Bad input: one line that says what, where and what is allowed; exit code 2; no file left.
 
+use std::ffi::OsStr;
 use std::fs;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
 use crate::support::{call, called, command, root};
@@ -350,4 +352,30 @@ fn scenarios_of_the_repository_are_found_outside_of_it() {
     }
     let line = "ycsb.toml:2: workload.messages = 0: ";
     assert!(call(folder.path(), &["sim", "ycsb.toml"]).err.contains(line));
+}
+
+#[test]
+fn lists_have_each_value_once() {
+    let folder = folder(&[]);
+    for (arguments, line) in [
+        (&["compare", "good.toml", "--fabrics", "edm,cxl,edm"][..], "--fabrics: `edm`"),
+        (&["compare", "good.toml", "--fabric", "edm", "--fabrics", "edm"], "--fabrics: `edm`"),
+        (&["capacity", "--workloads", "64,1024,64"], "--workloads: `64`"),
+        (&["replay", "t.parquet", "--fabric", "cxl,cxl"], "--fabric: `cxl`"),
+        (&["replay-lines", "t.parquet", "--cache", "0,0"], "--cache: `0`"),
+        (&["bench", "ycsb", "--pool", "local:", "--workload", "A,B,A"], "--workload: `A`"),
+        (&["study", "--gbps", "40,40", "--", "true"], "--gbps: `40`"),
+    ] {
+        let line = format!("{line} is given twice: must be given once");
+        refused(folder.path(), arguments, &line);
+    }
+}
+
+#[test]
+fn a_word_that_is_not_utf_8_is_shown() {
+    let folder = folder(&[]);
+    let mut started = command(folder.path(), &["sim", "good.toml", "--fabric"]);
+    let told = called(&started.arg(OsStr::from_bytes(b"e\xffm")).output().unwrap());
+    let line = "error: \"e\\xFFm\": must be UTF-8 where it is no path\n";
+    assert_eq!((told.code, told.err.as_str()), (2, line));
 }

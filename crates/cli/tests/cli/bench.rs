@@ -273,7 +273,8 @@ fn a_plan_that_cannot_be_is_told_by_its_line() {
         (format!("{head}{rest}set = {{ recods = 5 }}\n"), "s.toml:10: unknown field `recods`"),
         (format!("{head}seeds = 0\n{rest}"), "s.toml: figure.seeds = 0: must be 1 to 1000"),
         (format!("{head}published = 'no.csv'\n{rest}"), "no.csv: cannot be read"),
-        (head.to_owned(), "s.toml:1: missing field `pool`"),
+        (head.to_owned(), "s.toml:1: no `pool`: must be given"),
+        (String::new(), "s.toml:1: no `figure`: must be given"),
     ] {
         let file = folder.path().join("s.toml");
         fs::write(&file, text).unwrap();

@@ -111,8 +111,9 @@ fn what_cannot_be_replayed_is_one_line_and_exit_code_2() {
     let folder = tempfile::tempdir().unwrap();
     write_trace(&folder.path().join("t.parquet"));
     std::fs::write(folder.path().join("text"), "no trace").unwrap();
-    let cases: [(&[&str], &str); 8] = [
-        (&["none"], "none: cannot be read: No such file or directory"),
+    let cases: [(&[&str], &str); 9] = [
+        (&["nothing"], "nothing: cannot be read: No such file or directory"),
+        (&["t.parquet", "none"], "TRACE none: must be with --disk-trace or --network-trace"),
         (&["text"], "text: not readable as Parquet: "),
         (&["t.parquet", "--cluster", "16"], "must be a multiple of 3"),
         (&["t.parquet", "--cluster", "18", "--scope", "rack"], "within 16 nodes of the rack"),
