@@ -202,8 +202,7 @@ fn run_blocked(
         strangers: 0,
         half_a_reading: half_a_reading(),
     };
-    let ended = running.note(news).and_then(|()| running.serve());
-    if let Err(lost) = ended {
+    if let Err(lost) = running.note(news).and_then(|()| running.serve()) {
         // A program that has ended meanwhile is unaffected, and its own status counts.
         if !running.reap().unwrap_or(false) {
             running.launched.keeper.end();
