@@ -102,7 +102,7 @@ fn a_program_that_ends_when_its_node_is_dead_ends_as_it_ends() {
 #[test]
 fn a_signal_that_ends_the_program_reaches_what_it_left() {
     let Some(folder) = paged() else { return };
-    let script = ": > started; sleep 60; true";
+    let script = "sleep 60 & : > started; wait";
     let mut started = command(folder.path(), &["run", "--", "sh", "-c", script]).spawn().unwrap();
     while !folder.path().join("started").exists() {
         assert_eq!(started.try_wait().unwrap(), None, "the program runs");
