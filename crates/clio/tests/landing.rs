@@ -1,10 +1,11 @@
 //! Reads into a caller's buffer, of which some answers come while the buffer is not at hand, from a
-//! node that leaves their bytes in its memory; under loss, duplicates and any order.
+//! node that leaves their bytes in its memory; writes from a caller's memory, of which some turns
+//! are others'; under loss, duplicates and any order.
 
 use ethermem_clio::memory::{HashKey, MemoryConfig, PageSize};
 use ethermem_clio::node::{Node, NodeConfig, Quota, WRITE_FRONT_BYTES};
 use ethermem_clio::transport::{
-    Client, ClientConfig, Completed, FRONT_BYTES, Landing, OperationId, PathId,
+    Client, ClientConfig, Completed, FRONT_BYTES, Landing, Loan, OperationId, PathId,
 };
 use ethermem_units::{Bytes, Ns};
 use ethermem_wire::clio::{Epoch, Permissions, ProcessId, Protection, Request, SenderId, TenantId};
@@ -71,6 +72,10 @@ struct World {
     /// Parts of writes' data that were received in the node's memory.
     received: u64,
     late: Vec<Vec<u8>>,
+    /// A write whose caller lends its data, and up to where they were copied.
+    lent: Option<(OperationId, Vec<u8>, u64)>,
+    /// Turns of others while the write was not copied.
+    passed: u64,
 }
 
 impl World {
@@ -88,6 +93,8 @@ impl World {
             written: 0,
             received: 0,
             late: Vec::new(),
+            lent: None,
+            passed: 0,
         }
     }
 
@@ -98,9 +105,13 @@ impl World {
     /// Sends what there is; of `every` datagrams one is lost, unless that is 0.
     fn send(&mut self, every: u64) {
         let mut datagram = vec![0; 65_507];
+        let is_callers = self.lend();
         loop {
             let now = Ns(self.now);
-            let (bytes, rest) = self.client.poll_transmit_parts(now, PathId::ONLY, &mut datagram);
+            let lent = self.lent.as_ref().filter(|_| is_callers);
+            let loan = lent.map(|(operation, data, _)| Loan { operation: *operation, data });
+            let client = &mut self.client;
+            let (bytes, rest) = client.poll_transmit_parts(now, PathId::ONLY, &mut datagram, loan);
             if bytes == 0 {
                 return;
             }
@@ -121,6 +132,25 @@ impl World {
             let copies = if every > 0 { self.below(every) } else { 1 };
             (0..copies.min(2)).for_each(|_| self.answers.push(answer.clone()));
         }
+    }
+
+    /// Draws whose turn it is: that of a lent write's caller, or another one. The caller may copy
+    /// more.
+    fn lend(&mut self) -> bool {
+        let Some((operation, data, copied)) = self.lent.take() else { return false };
+        let is_callers = self.below(3) > 0;
+        let mut copied = copied;
+        if is_callers {
+            if self.below(16) == 0 {
+                copied += self.below(data.len() as u64);
+                self.client.copy_lent(Loan { operation, data: &data }, copied);
+            }
+            self.client.lend(operation);
+        } else if copied < data.len() as u64 {
+            self.passed += 1;
+        }
+        self.lent = Some((operation, data, copied));
+        is_callers
     }
 
     /// Delivers a datagram to the node, in parts if it is a long write.
@@ -189,12 +219,16 @@ impl World {
             }
             if let Some(event) = self.client.poll_event() {
                 assert_eq!(event.operation, operation);
+                self.lent = None;
                 return event.outcome.expect("the network is not that bad");
             }
             self.send(every);
             if self.answers.is_empty() {
-                let wake = self.client.next_wake().expect("an operation is in progress");
-                self.now = self.now.max(wake.0);
+                // A write that waits for its caller alone needs no timer: its turn comes.
+                let wake = self.client.next_wake();
+                assert!(wake.is_some() || self.lent.is_some(), "an operation is in progress");
+                let most = if self.lent.is_some() { self.now + MS } else { u64::MAX };
+                self.now = self.now.max(wake.map_or(0, |wake| wake.0).min(most));
             }
         }
     }
@@ -244,9 +278,17 @@ fn run(protection: Protection, seed: u64) -> [u64; 4] {
         assert!(to == expected, "{bytes} B at {from} of seed {seed}");
         let new = &mut content[from as usize..][..bytes as usize];
         new.iter_mut().for_each(|byte| *byte = byte.wrapping_mul(5).wrapping_add(seed as u8));
-        let write = world.client.submit_write(process, at + from, new.to_vec());
+        let new = new.to_vec();
+        let write = if world.below(2) == 0 {
+            world.client.submit_write(process, at + from, new)
+        } else {
+            let write = world.client.submit_write_lent(process, at + from, bytes);
+            world.lent = Some((write, new, 0));
+            write
+        };
         assert_eq!(world.finish(write, &mut [], 4), Completed::Done);
     }
+    assert!(world.passed > 3, "{} turns of others", world.passed);
     [world.referred, world.landed, world.written, world.received]
 }
 

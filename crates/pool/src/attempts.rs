@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
-use crate::backend::WaitedId;
+use crate::backend::{Lent, WaitedId};
 use crate::error::Error;
 use crate::notify::Notify;
 use crate::shared::Shared;
@@ -14,6 +14,9 @@ use crate::wait::{Attempt, Step, Unfinished, Waiter, Why};
 
 /// How often an interruptible wait polls its caller for an interrupt.
 const ATTEND: Duration = Duration::from_millis(20);
+
+/// Number of bytes that are copied under the pool's lock at once: some tens of microseconds.
+const COPY_BYTES: usize = 256 << 10;
 
 /// Polls the caller from time to time for whether the wait goes on.
 pub(crate) struct Attention<'a> {
@@ -46,8 +49,8 @@ pub(crate) fn run<F: Future>(
 }
 
 /// Waits for an access that the machine thread has begun.
-pub(crate) fn wait_for(shared: &Shared, id: WaitedId, to: &mut [u8]) -> Result<(), Error> {
-    let mut access = AccessAttempt { shared, id, to, ended: None, was_parked: false };
+pub(crate) fn wait_for(shared: &Shared, id: WaitedId, lent: Lent<'_>) -> Result<(), Error> {
+    let mut access = AccessAttempt { shared, id, lent, copied: 0, ended: None, was_parked: false };
     shared.wait(&mut access).expect("an access ends, or its backend says why not")
 }
 
@@ -98,7 +101,9 @@ impl<F: Future> Attempt for CodeAttempt<'_, '_, F> {
 struct AccessAttempt<'a> {
     shared: &'a Shared,
     id: WaitedId,
-    to: &'a mut [u8],
+    lent: Lent<'a>,
+    /// Number of a write's first bytes that the backend was told to copy.
+    copied: usize,
     ended: Option<Result<(), Error>>,
     /// True if the thread was parked: another machine thread may hold the access's outcome.
     was_parked: bool,
@@ -106,8 +111,25 @@ struct AccessAttempt<'a> {
 
 impl AccessAttempt<'_> {
     fn look(&mut self) -> Result<Result<(), Error>, Duration> {
-        let AccessAttempt { shared, id, to, .. } = self;
-        shared.with(|core| core.look(*id, to))
+        let AccessAttempt { shared, id, lent, .. } = self;
+        shared.with(|core| core.look(*id, lent.again()))
+    }
+
+    /// Lets the backend copy a write's data, but for the last piece, with the pool's lock released
+    /// between two pieces. Returns the outcome if the write ends meanwhile.
+    fn copy_most(&mut self) -> Option<Result<(), Error>> {
+        let AccessAttempt { shared, id, lent, copied, .. } = self;
+        let data = lent.data()?;
+        while data.len() - *copied > COPY_BYTES {
+            *copied += COPY_BYTES;
+            let piece = Lent::Copy { data, to: *copied };
+            if let Ok(ended) = shared.with(|core| core.look(*id, piece)) {
+                return Some(ended);
+            }
+        }
+        *copied = data.len();
+        self.lent = Lent::Copy { data, to: data.len() };
+        None
     }
 }
 
@@ -124,10 +146,13 @@ impl Attempt for AccessAttempt<'_> {
     }
 
     fn poll_to_park(&mut self, waiter: &Arc<Waiter>) -> Option<Result<(), Error>> {
+        if let Some(ended) = self.copy_most() {
+            return Some(ended);
+        }
         self.was_parked = true;
-        let AccessAttempt { shared, id, to, .. } = self;
+        let AccessAttempt { shared, id, lent, .. } = self;
         shared.with(|core| {
-            let looked = core.look(*id, to).ok();
+            let looked = core.look(*id, lent.again()).ok();
             if looked.is_none() {
                 core.await_end(*id, Notify::Waker(Waker::from(Arc::clone(waiter))));
             }

@@ -80,20 +80,20 @@ pub trait Backend: Send {
 
 /// Accesses whose caller waits for each of them; they need no entry in the lists of operations.
 pub trait Direct {
-    /// Begins an access while the thread has nothing in flight. Returns `None` where the access
-    /// must take the path of all operations.
+    /// Begins an access while the thread has nothing in flight. The caller lends a write's data
+    /// again in each look. Returns `None` where the access must take the path of all operations.
     fn begin(&mut self, asker: Asker, access: Waited<'_>) -> Option<WaitedId>;
 
-    /// Makes progress. Returns how the access ended, with the bytes read in `to`, or else how long
-    /// the machine may rest. Other accesses and operations that complete are added to `ended`.
-    /// After its end the id may be reused.
+    /// Makes progress. Returns how the access ended, with the bytes read in the buffer that the
+    /// caller lends, or else how long the machine may rest. Other accesses and operations that
+    /// complete are added to `ended`. After its end the id may be reused.
     ///
     /// # Errors
     /// How long the machine may rest.
     fn look(
         &mut self,
         id: WaitedId,
-        to: &mut [u8],
+        lent: Lent<'_>,
         ended: &mut Ended,
     ) -> Result<Result<(), Error>, Duration>;
 }
@@ -226,6 +226,43 @@ pub enum Waited<'d> {
     Read(Segment),
     /// A write of these bytes to an address.
     Write(Address, &'d [u8]),
+}
+
+/// Memory that the caller of a direct access lends for one call.
+#[derive(Debug)]
+pub enum Lent<'b> {
+    /// The buffer of a read.
+    To(&'b mut [u8]),
+    /// The data of a write. Its caller looks again, or else lends them to be copied.
+    From(&'b [u8]),
+    /// The data of a write whose caller may wait for other machine threads before it looks again.
+    /// The backend must copy what it may still need of them.
+    Copy {
+        /// All data.
+        data: &'b [u8],
+        /// Those up to this byte must be copied. It grows from call to call up to their length.
+        to: usize,
+    },
+}
+
+impl<'b> Lent<'b> {
+    /// The same memory, for a shorter time.
+    pub fn again(&mut self) -> Lent<'_> {
+        match self {
+            Lent::To(to) => Lent::To(to),
+            Lent::From(data) => Lent::From(data),
+            Lent::Copy { data, to } => Lent::Copy { data, to: *to },
+        }
+    }
+
+    /// The data of a write.
+    #[must_use]
+    pub fn data(&self) -> Option<&'b [u8]> {
+        match self {
+            Lent::To(_) => None,
+            Lent::From(data) | Lent::Copy { data, .. } => Some(data),
+        }
+    }
 }
 
 /// An access that may complete before the call that asks for it returns.

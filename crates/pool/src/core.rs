@@ -9,7 +9,9 @@ use ethermem_units::Ps;
 use slab::Slab;
 
 use crate::address::{Address, ProcessId};
-use crate::backend::{Access, Backend, End, Ended, Facts, Opened, Progress, Waited, WaitedId};
+use crate::backend::{
+    Access, Backend, End, Ended, Facts, Lent, Opened, Progress, Waited, WaitedId,
+};
 use crate::error::{Error, Wait};
 use crate::notify::{Inbox, Notify};
 use crate::operation::{Asker, Op, OpId, Outcome, Reply};
@@ -132,10 +134,10 @@ impl Core {
     pub(crate) fn look(
         &mut self,
         id: WaitedId,
-        to: &mut [u8],
+        lent: Lent<'_>,
     ) -> Result<Result<(), Error>, Duration> {
         let direct = self.backend.direct().expect("the access was begun by it");
-        let looked = direct.look(id, to, &mut self.ended);
+        let looked = direct.look(id, lent, &mut self.ended);
         if looked.is_ok() && !self.parked.is_empty() {
             self.parked.retain(|(parked, _)| *parked != id);
         }

@@ -24,7 +24,7 @@ mod wait;
 
 pub use address::{Address, OFFSET_MAX, Permissions, ProcessId};
 pub use backend::{
-    Access, Backend, Direct, End, Ended, Facts, LockWords, Network, Opened, Progress, Waited,
+    Access, Backend, Direct, End, Ended, Facts, Lent, LockWords, Network, Opened, Progress, Waited,
     WaitedId,
 };
 pub use error::{Error, Wait};

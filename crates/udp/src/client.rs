@@ -7,7 +7,9 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use ethermem_clio::transport::{Client, ClientConfig, ClientConfigError, Landing, PathLengths};
+use ethermem_clio::transport::{
+    Client, ClientConfig, ClientConfigError, Landing, Loan, PathLengths,
+};
 use ethermem_ring::{Alarm, Maker};
 use ethermem_units::{Bytes, Ns};
 use ethermem_wire::clio::{Protection, SenderId, TenantId};
@@ -235,11 +237,19 @@ impl Driver {
     /// # Errors
     /// Errors of the socket itself; [`Forked`].
     pub fn send(&mut self) -> io::Result<()> {
+        self.send_from(None)
+    }
+
+    /// As [`Driver::send`], with the data of a write that its caller waits for.
+    ///
+    /// # Errors
+    /// As [`Driver::send`].
+    pub fn send_from(&mut self, loan: Option<Loan<'_>>) -> io::Result<()> {
         self.check_maker()?;
         match &mut self.carrier {
-            AnyCarrier::Udp(udp) => self.speaker.send(&mut **udp),
-            AnyCarrier::Paths(paths) => self.speaker.send(&mut **paths),
-            AnyCarrier::Ring(ring) => self.speaker.send(&mut **ring),
+            AnyCarrier::Udp(udp) => self.speaker.send(&mut **udp, loan),
+            AnyCarrier::Paths(paths) => self.speaker.send(&mut **paths, loan),
+            AnyCarrier::Ring(ring) => self.speaker.send(&mut **ring, loan),
         }
     }
 
@@ -257,11 +267,28 @@ impl Driver {
     /// # Errors
     /// As [`Driver::turn`].
     pub fn turn_into(&mut self, landing: Option<&mut Landing<'_>>) -> io::Result<bool> {
+        self.turn_with(landing, None)
+    }
+
+    /// As [`Driver::turn`], with the data of a write that its caller waits for: they are sent from
+    /// its memory.
+    ///
+    /// # Errors
+    /// As [`Driver::turn`].
+    pub fn turn_from(&mut self, loan: Loan<'_>) -> io::Result<bool> {
+        self.turn_with(None, Some(loan))
+    }
+
+    fn turn_with(
+        &mut self,
+        landing: Option<&mut Landing<'_>>,
+        loan: Option<Loan<'_>>,
+    ) -> io::Result<bool> {
         self.check_maker()?;
         let came = match &mut self.carrier {
-            AnyCarrier::Udp(udp) => self.speaker.turn(&mut **udp, landing)?,
-            AnyCarrier::Paths(paths) => self.speaker.turn(&mut **paths, landing)?,
-            AnyCarrier::Ring(ring) => self.speaker.turn(&mut **ring, landing)?,
+            AnyCarrier::Udp(udp) => self.speaker.turn(&mut **udp, landing, loan)?,
+            AnyCarrier::Paths(paths) => self.speaker.turn(&mut **paths, landing, loan)?,
+            AnyCarrier::Ring(ring) => self.speaker.turn(&mut **ring, landing, loan)?,
         };
         if came {
             self.patience.interrupt();
@@ -329,12 +356,17 @@ impl Speaker {
         duration_ns(self.started.elapsed())
     }
 
-    fn send(&mut self, carrier: &mut impl Carrier) -> io::Result<()> {
+    fn send(&mut self, carrier: &mut impl Carrier, loan: Option<Loan<'_>>) -> io::Result<()> {
         self.active = self.now();
-        self.send_at(self.active, carrier)
+        self.send_at(self.active, carrier, loan)
     }
 
-    fn send_at(&mut self, now: Ns, carrier: &mut impl Carrier) -> io::Result<()> {
+    fn send_at(
+        &mut self,
+        now: Ns,
+        carrier: &mut impl Carrier,
+        loan: Option<Loan<'_>>,
+    ) -> io::Result<()> {
         // A router has reported on an earlier datagram.
         if self.client.searches_path()
             && let Some(bytes) = carrier.path_bytes()
@@ -346,9 +378,9 @@ impl Speaker {
             let refers = self.seal.is_none() && carrier.refers();
             let datagram = carrier.place();
             let (bytes, rest): (usize, &[u8]) = if refers {
-                self.client.poll_transmit_parts(now, path, datagram)
+                self.client.poll_transmit_parts(now, path, datagram, loan)
             } else {
-                (self.client.poll_transmit_on(now, path, datagram), &[])
+                (self.client.poll_transmit_lent(now, path, datagram, loan), &[])
             };
             if bytes == 0 {
                 break;
@@ -375,7 +407,7 @@ impl Speaker {
         }
         carrier.flush().check()?;
         if self.leave_failed(now, carrier) {
-            return self.send_at(now, carrier);
+            return self.send_at(now, carrier, loan);
         }
         Ok(())
     }
@@ -394,7 +426,9 @@ impl Speaker {
         &mut self,
         carrier: &mut impl Carrier,
         mut landing: Option<&mut Landing<'_>>,
+        loan: Option<Loan<'_>>,
     ) -> io::Result<bool> {
+        let was_passed = loan.is_some_and(|loan| self.client.lend(loan.operation));
         let (mut came, mut all) = (false, false);
         for _ in 0..TURN_RECEIVES {
             match self.receive(carrier, landing.as_deref_mut()) {
@@ -416,13 +450,15 @@ impl Speaker {
             if all {
                 self.client.looked(self.active);
             }
-            self.send_at(self.active, carrier)?;
+            self.send_at(self.active, carrier, loan)?;
+        } else if was_passed {
+            self.send(carrier, loan)?;
         } else if self.looks.is_multiple_of(LOOKS_EACH_CLOCK) {
             let now = self.now();
             self.client.looked(now);
             if self.client.next_wake().is_some_and(|wake| wake <= now) {
                 self.active = now;
-                self.send_at(now, carrier)?;
+                self.send_at(now, carrier, loan)?;
             }
         }
         Ok(came)

@@ -2,6 +2,7 @@
 
 mod answers;
 mod landing;
+mod lent;
 mod multipath;
 mod transmit;
 
@@ -15,7 +16,7 @@ use ethermem_wire::clio::{
 use super::config::{ClientConfig, ClientConfigError, DATAGRAM_BYTES_MAX};
 use super::flights::{Flight, Flights};
 use super::node_clock::NodeClock;
-use super::operation::{Ask, Completed, Operation, OperationError, OperationId};
+use super::operation::{Ask, Completed, Operation, OperationError, OperationId, WriteData};
 use super::operations::Operations;
 use super::path::PathSearch;
 use super::paths::{Path, PathId, Paths};
@@ -23,6 +24,7 @@ use super::round_trips::RoundTrips;
 use super::silence::Silence;
 use super::window::{CongestionWindow, IncastWindow};
 pub use landing::{FRONT_BYTES, Landing};
+pub use lent::Loan;
 
 /// Octets of a write's request for its address and length, which its answer does not have.
 const WRITE_ADDRESS_BYTES: usize = 8;
@@ -80,7 +82,8 @@ pub struct Client {
     /// The operation that asks for the node's facts; no other is sent before its answer.
     hello: Option<OperationId>,
     operations: Operations,
-    /// Operations with parts that were not sent, in order.
+    /// Operations with parts that were not sent, in order, but for lent writes that wait for their
+    /// callers.
     waiting: VecDeque<OperationId>,
     flights: Flights,
     silence: Silence,
@@ -208,7 +211,8 @@ impl Client {
     /// Submits a write.
     pub fn submit_write(&mut self, process: ProcessId, address: u64, data: Vec<u8>) -> OperationId {
         let bytes = data.len() as u64;
-        let id = self.begin(Operation::new(process, Ask::Write { address, data }));
+        let ask = Ask::Write { address, bytes, data: WriteData::whole(data) };
+        let id = self.begin(Operation::new(process, ask));
         if bytes == 0 || bytes > u64::from(u32::MAX) {
             self.fail(id, OperationError::Length(bytes));
         }
@@ -358,12 +362,10 @@ impl Client {
 
     /// Reports the outcome of an operation that has one.
     fn settle(&mut self, id: OperationId) {
-        // What is left does not depend on the path.
-        let most = self.part_bytes_max(PathId::ONLY);
         let Some(operation) = self.operations.get_mut(id) else { return };
-        let Some(outcome) = operation.outcome(most) else { return };
+        let Some(outcome) = operation.outcome() else { return };
         // A failed operation may have parts left, which are never sent.
-        let waits = operation.next_part(most).is_some();
+        let waits = operation.waits;
         if let Some(ended) = self.operations.remove(id) {
             self.reuse(ended);
         }

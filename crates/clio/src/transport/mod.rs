@@ -19,7 +19,7 @@ mod round_trips;
 mod silence;
 mod window;
 
-pub use client::{Client, ClientCounters, Event, FRONT_BYTES, Landing, PathLengths};
+pub use client::{Client, ClientCounters, Event, FRONT_BYTES, Landing, Loan, PathLengths};
 pub use config::{ClientConfig, ClientConfigError};
 pub use operation::{Completed, OperationError, OperationId};
 pub use paths::{PATHS_MAX, PathId, PathReport};

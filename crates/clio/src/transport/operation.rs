@@ -75,7 +75,8 @@ pub(super) enum Ask {
     Gather(Vec<GatheredRange>),
     Write {
         address: u64,
-        data: Vec<u8>,
+        bytes: u64,
+        data: WriteData,
     },
     Offload {
         name: String,
@@ -83,6 +84,30 @@ pub(super) enum Ask {
     },
     /// A request of a fixed length.
     Short(Request<'static>),
+}
+
+/// The data of a write that its operation has. A caller may lend the others for a call.
+#[derive(Clone, Debug)]
+pub(super) struct WriteData {
+    /// Offset in the operation of the first octet.
+    from: u64,
+    octets: Vec<u8>,
+}
+
+impl WriteData {
+    /// All data of a write.
+    pub(super) fn whole(octets: Vec<u8>) -> WriteData {
+        WriteData { from: 0, octets }
+    }
+
+    fn end(&self) -> u64 {
+        self.from + self.octets.len() as u64
+    }
+
+    fn part(&self, part: Part) -> Option<&[u8]> {
+        let from = usize::try_from(part.from.checked_sub(self.from)?).ok()?;
+        self.octets.get(from..)?.get(..part.bytes as usize)
+    }
 }
 
 /// Where the bytes of a read go.
@@ -100,6 +125,7 @@ pub(super) enum Sink<'s> {
 const CUT_BYTES: u64 = 64;
 
 /// An operation in progress.
+#[cfg_attr(test, derive(Clone))]
 #[derive(Debug)]
 pub(super) struct Operation {
     pub(super) process: ProcessId,
@@ -110,6 +136,10 @@ pub(super) struct Operation {
     place: u32,
     /// Number of parts in flight.
     pub(super) open: usize,
+    /// True while it is in the list of operations with parts that were not sent.
+    pub(super) waits: bool,
+    /// True if a retry was due while the data of its part were not at hand.
+    pub(super) is_overdue: bool,
     /// Since when it waits to be sent, once that was looked at.
     pub(super) waits_since: Option<Ns>,
     /// The bytes read so far, each at its offset.
@@ -137,6 +167,8 @@ impl Operation {
             cut: 0,
             place: 0,
             open: 0,
+            waits: true,
+            is_overdue: false,
             waits_since: None,
             bytes: Vec::new(),
             apart: None,
@@ -149,6 +181,12 @@ impl Operation {
     pub(super) fn read_into(process: ProcessId, address: u64, bytes: u32) -> Operation {
         let ask = Ask::Short(Request::Read { address, bytes });
         Operation { apart: Some(Vec::new()), ..Operation::new(process, ask) }
+    }
+
+    /// A write whose caller lends the data.
+    pub(super) fn write_lent(process: ProcessId, address: u64, bytes: u64) -> Operation {
+        let ask = Ask::Write { address, bytes, data: WriteData::whole(Vec::new()) };
+        Operation::new(process, ask)
     }
 
     /// A read of several places: addresses and numbers of bytes, which must not be 0. `None` for an
@@ -177,7 +215,7 @@ impl Operation {
                 let address = place.address.wrapping_add(self.cut - place.from);
                 return Some((address, place.end - self.cut));
             }
-            Ask::Write { address, data } => (*address, data.len() as u64),
+            Ask::Write { address, bytes, .. } => (*address, *bytes),
             Ask::Short(Request::Read { address, bytes }) => (*address, u64::from(*bytes)),
             Ask::Short(_) | Ask::Offload { .. } => return None,
         };
@@ -193,6 +231,11 @@ impl Operation {
         let end = address.wrapping_add(most);
         let bytes = if left <= most { left } else { most - end % CUT_BYTES } as u32;
         (left > 0).then_some(Part { from: self.cut, bytes, place: self.place })
+    }
+
+    /// True if parts are left that were not sent.
+    pub(super) fn is_unsent(&self) -> bool {
+        self.left().map_or(self.cut == 0, |(_, left)| left > 0)
     }
 
     /// About how many parts of at most `most` bytes are not sent.
@@ -211,18 +254,17 @@ impl Operation {
         }
     }
 
-    /// The request of a part.
-    pub(super) fn request(&self, part: Part) -> Request<'_> {
+    /// The request of a part, with the data of a write as [`Operation::data`] gives them.
+    pub(super) fn request<'d>(&'d self, part: Part, data: &'d [u8]) -> Request<'d> {
         let Part { from, bytes, place } = part;
         match &self.ask {
             Ask::Gather(places) => {
                 let GatheredRange { address, from: first, .. } = places[place as usize];
                 Request::Read { address: address.wrapping_add(from - first), bytes }
             }
-            Ask::Write { address, data } => Request::Write {
-                address: address.wrapping_add(from),
-                data: &data[from as usize..][..bytes as usize],
-            },
+            Ask::Write { address, .. } => {
+                Request::Write { address: address.wrapping_add(from), data }
+            }
             Ask::Short(Request::Read { address, .. }) => {
                 Request::Read { address: address.wrapping_add(from), bytes }
             }
@@ -231,18 +273,53 @@ impl Operation {
         }
     }
 
-    /// The data of a part of a write; of another operation none.
-    pub(super) fn data(&self, part: Part) -> &[u8] {
-        match &self.ask {
-            Ask::Write { data, .. } => &data[part.from as usize..][..part.bytes as usize],
-            _ => &[],
+    /// The data of a part of a write, for which `lent` may be all of its data; of another operation
+    /// an empty slice. `None` while the data are not at hand.
+    pub(super) fn data<'d>(&'d self, part: Part, lent: Option<&'d [u8]>) -> Option<&'d [u8]> {
+        let Ask::Write { bytes, data, .. } = &self.ask else { return Some(&[]) };
+        let lent = lent.filter(|lent| lent.len() as u64 == *bytes);
+        match lent {
+            Some(lent) => lent.get(part.from as usize..)?.get(..part.bytes as usize),
+            None => data.part(part),
         }
+    }
+
+    /// True for a write that does not have all data that it may still need.
+    pub(super) fn lacks_data(&self) -> bool {
+        matches!(&self.ask, Ask::Write { bytes, data, .. } if data.end() < *bytes)
+    }
+
+    /// Copies data of a lent write up to byte `to`, from where the copy ends. A copy begins at the
+    /// first byte without an answer: that of the first part in flight, `first_open`, or of the
+    /// unsent rest. It takes `memory`.
+    pub(super) fn copy(
+        &mut self,
+        lent: &[u8],
+        first_open: Option<u64>,
+        to: u64,
+        memory: &mut Vec<u8>,
+    ) {
+        let unsent = self.cut;
+        let Ask::Write { bytes, data, .. } = &mut self.ask else { return };
+        let is_new = data.octets.is_empty();
+        let from = if is_new { first_open.unwrap_or(unsent).min(unsent) } else { data.end() };
+        let to = to.min(*bytes);
+        if lent.len() as u64 != *bytes || to <= from {
+            return;
+        }
+        if is_new {
+            data.octets = core::mem::take(memory);
+            data.octets.clear();
+            data.octets.reserve_exact((*bytes - from) as usize);
+            data.from = from;
+        }
+        data.octets.extend_from_slice(&lent[from as usize..to as usize]);
     }
 
     /// The memory of a write's data.
     pub(super) fn into_memory(self) -> Vec<u8> {
         match self.ask {
-            Ask::Write { data, .. } => data,
+            Ask::Write { data, .. } => data.octets,
             _ => Vec::new(),
         }
     }
@@ -347,14 +424,14 @@ impl Operation {
     }
 
     /// The outcome, when all parts have theirs, or when no more are sent after an error.
-    pub(super) fn outcome(&mut self, most: u64) -> Option<Result<Completed, OperationError>> {
+    pub(super) fn outcome(&mut self) -> Option<Result<Completed, OperationError>> {
         if self.open > 0 {
             return None;
         }
         if let Some(error) = self.error {
             return Some(Err(error));
         }
-        if self.next_part(most).is_some() {
+        if self.is_unsent() {
             return None;
         }
         if let Some(apart) = self.apart.take() {
@@ -372,11 +449,13 @@ mod tests {
     #[test]
     fn parts_meet_at_multiples_of_64_and_cover_all() {
         for (address, total) in [(0, 5000), (7, 5000), (63, 129), (1000, 1), (1, 128), (60, 131)] {
-            let ask = Ask::Write { address, data: (0..total).map(|at| at as u8).collect() };
+            let octets: Vec<u8> = (0..total).map(|at| at as u8).collect();
+            let ask = Ask::Write { address, bytes: total, data: WriteData::whole(octets) };
             let mut operation = Operation::new(ProcessId(1), ask);
             let mut seen = Vec::new();
             while let Some(part) = operation.next_part(130) {
-                let Request::Write { address: at, data } = operation.request(part) else {
+                let data = operation.data(part, None).expect("it has all");
+                let Request::Write { address: at, data } = operation.request(part, data) else {
                     panic!("a part of a write is a write");
                 };
                 assert_eq!(at, address + seen.len() as u64);
@@ -388,6 +467,46 @@ mod tests {
             assert!(seen.iter().enumerate().all(|(at, &octet)| octet == at as u8));
             assert_eq!(seen.len(), total as usize);
         }
+    }
+
+    /// A copy begins where it is needed, goes on where it ended, and is used only where the caller
+    /// lends nothing.
+    #[test]
+    fn the_data_of_a_lent_write_are_its_callers_or_a_copy_of_those_that_are_not_done() {
+        let octets: Vec<u8> = (0..1000_u32).map(|at| at as u8).collect();
+        let lent = Some(&octets[..]);
+        let part = |from, bytes| Part { from, bytes, place: 0 };
+        let mut write = Operation::write_lent(ProcessId(1), 64, 1000);
+        write.give_out(part(0, 320));
+        write.give_out(part(320, 320));
+        for at in [part(0, 320), part(320, 320), part(999, 1), part(0, 1000)] {
+            let own = &octets[at.from as usize..][..at.bytes as usize];
+            assert_eq!((write.data(at, lent), write.data(at, None)), (Some(own), None));
+        }
+        assert_eq!(write.data(part(999, 2), lent), None);
+        assert_eq!(write.data(part(0, 1), Some(&octets[1..])), None, "it is another length");
+        let mut memory = Vec::with_capacity(5000);
+        write.copy(&octets, Some(320), 320, &mut memory);
+        write.copy(&octets[1..], Some(320), 900, &mut memory);
+        assert!(write.lacks_data() && memory.capacity() == 5000, "nothing was to be copied");
+        let mut later = write.clone();
+        later.copy(&octets, None, 700, &mut Vec::new());
+        assert_eq!(later.data(part(640, 60), None), Some(&octets[640..700]), "all have answers");
+        assert_eq!(later.data(part(320, 320), None), None);
+        write.copy(&octets, Some(320), 700, &mut memory);
+        assert!(write.lacks_data() && memory.capacity() == 0, "it has taken the memory");
+        assert_eq!(write.data(part(320, 320), None), Some(&octets[320..640]));
+        assert_eq!(write.data(part(640, 60), None), Some(&octets[640..700]));
+        for apart in [part(319, 2), part(640, 61), part(0, 320), part(990, 10)] {
+            assert_eq!(write.data(apart, None), None);
+        }
+        // A copy has no gaps, whatever has its answer meanwhile.
+        write.copy(&octets, None, 5000, &mut memory);
+        assert!(!write.lacks_data());
+        assert_eq!(write.data(part(640, 360), None), Some(&octets[640..]));
+        assert_eq!(write.data(part(320, 680), None), Some(&octets[320..]));
+        let copy = write.into_memory();
+        assert_eq!((copy.len(), copy.capacity()), (680, 5000));
     }
 
     /// A read of an enormous length takes memory only for the bytes that arrive. They are put

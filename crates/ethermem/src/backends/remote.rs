@@ -17,9 +17,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use ethermem_clio::node::Busy;
-use ethermem_clio::transport::{Completed, Landing, OperationError};
+use ethermem_clio::transport::{Completed, Landing, Loan, OperationError};
 use ethermem_pool::{
-    Address, Asker, Backend, Direct, End, Ended, Error, Facts, LockWords, Network, Op, OpId,
+    Address, Asker, Backend, Direct, End, Ended, Error, Facts, Lent, LockWords, Network, Op, OpId,
     Opened, Outcome, ProcessId, Progress, Reply, Segment, Wait, Waited, WaitedId,
 };
 use ethermem_udp::seal::TenantKey;
@@ -244,8 +244,12 @@ impl Remote {
     }
 
     fn send(&mut self) {
+        self.send_from(None);
+    }
+
+    fn send_from(&mut self, loan: Option<Loan<'_>>) {
         self.gathered = 0;
-        if let Err(error) = self.driver.send() {
+        if let Err(error) = self.driver.send_from(loan) {
             self.broken = Some(error.to_string());
         }
     }
@@ -273,6 +277,14 @@ impl Remote {
     /// Makes progress, with the buffer of a read whose machine thread waits.
     fn turn_into(&mut self, landing: Option<&mut Landing<'_>>) {
         if let Err(error) = self.driver.turn_into(landing) {
+            self.broken = Some(error.to_string());
+        }
+        self.notice();
+    }
+
+    /// Makes progress, with the data of a write whose machine thread waits.
+    fn turn_from(&mut self, loan: Loan<'_>) {
+        if let Err(error) = self.driver.turn_from(loan) {
             self.broken = Some(error.to_string());
         }
         self.notice();
@@ -466,10 +478,10 @@ impl Direct for Remote {
     fn look(
         &mut self,
         id: WaitedId,
-        to: &mut [u8],
+        lent: Lent<'_>,
         ended: &mut Ended,
     ) -> Result<Result<(), Error>, Duration> {
-        let looked = self.look_alone(id, to);
+        let looked = self.look_alone(id, lent);
         self.tell(ended);
         looked
     }

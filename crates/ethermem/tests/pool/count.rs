@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use ethermem::backend::{
-    Access, Asker, Backend, Direct, End, Ended, Op, OpId, Opened, Outcome, Progress, Waited,
+    Access, Asker, Backend, Direct, End, Ended, Lent, Op, OpId, Opened, Outcome, Progress, Waited,
     WaitedId,
 };
 use ethermem::{Error, OpenError, Permissions, Pool, ProcessId, Ps, SCHEMES, Scheme, Url, Wait};
@@ -89,10 +89,10 @@ impl Direct for Count {
     fn look(
         &mut self,
         id: WaitedId,
-        to: &mut [u8],
+        lent: Lent<'_>,
         ended: &mut Ended,
     ) -> Result<Result<(), Error>, Duration> {
-        self.0.direct().expect("it has begun the access").look(id, to, ended)
+        self.0.direct().expect("it has begun the access").look(id, lent, ended)
     }
 }
 

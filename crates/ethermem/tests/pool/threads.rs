@@ -3,10 +3,17 @@
 use std::time::Instant;
 
 use ethermem::{Chase, Pool, Region, Thread};
+use ethermem_clio::memory::PageSize;
+use ethermem_clio::node::Quota;
+use ethermem_node::{NodeOptions, TenantOptions};
 use ethermem_sim::registry::FABRIC_NAMES;
+use ethermem_udp::seal::KeyFile;
+use ethermem_units::Bytes;
+use ethermem_wire::clio::TenantId;
 use rand_xoshiro::SplitMix64;
 use rand_xoshiro::rand_core::{Rng as _, SeedableRng as _};
 
+use super::network::Served;
 use super::offload::chase;
 use super::ring::RW;
 use super::{remote_urls, with};
@@ -194,6 +201,68 @@ fn nothing_is_lost_between_machine_threads() {
     for url in urls.chain(remote) {
         for threads in [1, 2, 4, 16] {
             storm(&url, threads, told.unwrap_or(OPERATIONS));
+        }
+    }
+}
+
+/// Lengths beside the shortest write whose data are lent, and of many datagrams.
+const LONG_BYTES: [u64; 6] = [8191, 8192, 8193, 65_536, 300_000, 700_001];
+/// Each thread's memory.
+const LONG_REGION: u64 = 1 << 20;
+
+/// One thread's long writes, each read back; every fourth is not waited for in place.
+fn write_long(region: &Region, seed: u64) {
+    let mut draws = SplitMix64::seed_from_u64(seed);
+    let mut model = vec![0; LONG_REGION as usize];
+    for round in 0..12 {
+        let bytes = LONG_BYTES[(draws.next_u64() % 6) as usize];
+        let from = draws.next_u64() % (LONG_REGION - bytes);
+        let part = &mut model[from as usize..][..bytes as usize];
+        let first = draws.next_u64();
+        part.iter_mut().zip(first..).for_each(|(octet, value)| *octet = (value >> 3) as u8);
+        if round % 4 == 3 {
+            let handle = region.write(from, part);
+            assert_eq!(region.read(from, 8).wait().unwrap(), part[..8]);
+            handle.wait().unwrap();
+        } else {
+            region.write_from(from, part).unwrap();
+        }
+        let mut found = vec![0; LONG_REGION as usize];
+        region.read_into(0, &mut found).unwrap();
+        assert!(found == model, "{bytes} B at {from}, round {round} of seed {seed}");
+    }
+}
+
+/// The data of a thread that drives the pool are sent from its memory, and those of parked threads
+/// from copies.
+#[test]
+fn long_writes_of_many_threads_arrive_whole() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("tenant.toml");
+    let key = KeyFile::generate(TenantId(1)).unwrap();
+    key.write(&path).unwrap();
+    let tenant = TenantOptions { name: "one".to_owned(), key, quota: Quota::UNLIMITED };
+    let in_clear = NodeOptions { page: PageSize::Kib4, ..NodeOptions::in_clear(Bytes(64 << 20)) };
+    let options = NodeOptions { insecure: false, tenants: vec![tenant], ..in_clear };
+    let served = Served::serve(&options);
+    let sealed = with(&served.url(), &format!("key={}", path.display()));
+    let mut urls = remote_urls().to_vec();
+    // Datagrams that go in trains, and alone.
+    let udp = urls[urls.len() - 1].clone();
+    urls.extend([1472, 9000].map(|bytes| with(&udp, &format!("datagram_bytes={bytes}"))));
+    urls.extend([sealed.clone(), with(&sealed, "datagram_bytes=1472")]);
+    for url in urls {
+        for threads in [1, 2, 5] {
+            let pool = Pool::open(&with(&url, "timeout_ms=4500")).unwrap();
+            let owner = pool.thread().unwrap();
+            std::thread::scope(|scope| {
+                for number in 0..threads {
+                    let region = owner.fork().alloc(LONG_REGION, RW).wait().unwrap();
+                    scope.spawn(move || write_long(&region, threads * 100 + number));
+                }
+            });
+            drop(owner);
+            pool.close().unwrap();
         }
     }
 }

@@ -48,19 +48,21 @@ fn tasks_behind_another_driver_are_interrupted() {
 }
 
 /// The driver keeps the seat meanwhile, so it wakes no other driver: it tells each parked thread.
+/// Those have let the backend copy what they write, piece by piece.
 #[test]
 fn a_direct_access_that_another_thread_completes_is_told_to_its_own() {
     let (pool, stepped) = pool();
     stepped.state().direct = Some(Vec::new());
     let thread = pool.thread().expect("a thread");
     let at = Address::new(0, 4096);
+    let data = vec![1; 600 << 10];
     let write = |number: usize| {
         // The first, which completes the others, must have the seat before they begin.
         let is_early = |looks: &Vec<u32>| looks.len() < number || looks[0] == 0;
         while stepped.state().direct.as_ref().is_some_and(is_early) {
             std::thread::yield_now();
         }
-        let ended = thread.fork().write_from(at, &[1; 8]);
+        let ended = thread.fork().write_from(at, &data);
         let mut state = stepped.state();
         assert!(state.direct_done >= number, "it has completed");
         state.direct_returned += 1;
@@ -78,6 +80,29 @@ fn a_direct_access_that_another_thread_completes_is_told_to_its_own() {
             assert_eq!(thread.join().expect("it returns"), Ok(()));
         }
     });
+    let state = stepped.state();
+    for number in [1, 2] {
+        let of = state.copies.iter().filter(|(id, _)| id.place() == number);
+        let mut copies: Vec<usize> = of.map(|(_, to)| *to).collect();
+        copies.dedup();
+        // An access that completes meanwhile needs no more of them.
+        let all = [256 << 10, 512 << 10, 600 << 10];
+        assert!(!copies.is_empty() && all.starts_with(&copies), "{copies:?}");
+    }
+    assert!(state.copies.iter().all(|(id, _)| id.place() > 0), "the first is a read");
+}
+
+/// A thread that drives the pool lends what it writes, and nothing is copied.
+#[test]
+fn a_write_of_a_thread_that_does_not_park_is_not_copied() {
+    let (pool, stepped) = pool();
+    {
+        let mut state = stepped.state();
+        (state.direct, state.direct_returned) = (Some(Vec::new()), 2);
+    }
+    let thread = pool.thread().expect("a thread");
+    assert_eq!(thread.write_from(Address::new(0, 4096), &vec![1; 600 << 10]), Ok(()));
+    assert_eq!(stepped.state().copies, []);
 }
 
 #[test]

@@ -12,8 +12,8 @@ use std::time::Duration;
 use ethermem_units::Ps;
 
 use crate::{
-    Access, Address, Asker, Backend, Direct, End, Ended, Error, Facts, Network, Op, OpId, Opened,
-    Outcome, Pending, Pool, Progress, Reply, Thread, Wait, Waited, WaitedId,
+    Access, Address, Asker, Backend, Direct, End, Ended, Error, Facts, Lent, Network, Op, OpId,
+    Opened, Outcome, Pending, Pool, Progress, Reply, Thread, Wait, Waited, WaitedId,
 };
 
 /// Number of rests without a completion after which a test has failed: some thread waits for ever.
@@ -40,6 +40,8 @@ struct State {
     direct: Option<Vec<u32>>,
     /// Number of direct accesses that have completed, except for the first.
     direct_done: usize,
+    /// Copies of a write's data that were asked for: the access, and up to which byte.
+    copies: Vec<(WaitedId, usize)>,
     /// Number of their threads that have returned.
     direct_returned: usize,
     /// Machine threads that drove the pool.
@@ -189,11 +191,14 @@ impl Direct for Stepped {
     fn look(
         &mut self,
         id: WaitedId,
-        _: &mut [u8],
+        lent: Lent<'_>,
         ended: &mut Ended,
     ) -> Result<Result<(), Error>, Duration> {
         let mut state = self.state();
         let state = &mut *state;
+        if let Lent::Copy { to, .. } = lent {
+            state.copies.push((id, to));
+        }
         state.rests += 1;
         assert!(state.rests < RESTS_MAX, "a thread waits for ever");
         let looks = state.direct.as_mut().expect("the access was begun");

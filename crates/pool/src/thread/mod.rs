@@ -10,7 +10,7 @@ use smallvec::{SmallVec, smallvec};
 
 use crate::address::{Address, Permissions, ProcessId};
 use crate::attempts;
-use crate::backend::{Access, Waited};
+use crate::backend::{Access, Lent, Waited};
 use crate::core::{Core, Submitted, ThreadId};
 use crate::error::Error;
 use crate::notify::{Current, Notify};
@@ -172,7 +172,13 @@ impl Thread {
         })?;
         Some(match begun {
             Err(ended) => ended,
-            Ok(id) => attempts::wait_for(&self.shared, id, to),
+            Ok(id) => {
+                let lent = match waited {
+                    Waited::Read(_) => Lent::To(to),
+                    Waited::Write(_, data) => Lent::From(data),
+                };
+                attempts::wait_for(&self.shared, id, lent)
+            }
         })
     }
 

@@ -11,7 +11,7 @@ use super::super::flights::Flight;
 use super::super::operation::{Operation, OperationError, OperationId, Part};
 use super::super::path::Probe;
 use super::super::paths::PathId;
-use super::Client;
+use super::{Client, Loan};
 
 /// A datagram lives for this many answer timeouts, and at least for the minimum below.
 const LIFE_TRIPS: u64 = 4;
@@ -36,6 +36,8 @@ struct Draft<'a> {
     /// The data of a long write may stay in its operation.
     refers: bool,
     rest: Option<(OperationId, Part)>,
+    /// The data of the write whose caller this is.
+    loan: Option<Loan<'a>>,
     envelope: Envelope,
 }
 
@@ -57,24 +59,39 @@ impl Client {
     /// If `into` is shorter than the longest datagram. Where operations run at the node, that is
     /// the longest that UDP carries.
     pub fn poll_transmit_on(&mut self, now: Ns, path: PathId, into: &mut [u8]) -> usize {
-        self.transmit(now, path, into, false).0
+        self.transmit(now, path, into, false, None).0
     }
 
-    /// As [`Client::poll_transmit_on`], for a carrier that sends octets of several places as one
-    /// datagram: the data of a long write stay in their operation. Returns the length in `into`,
-    /// and the octets that follow. With a CRC, or for encryption, there are none.
+    /// As [`Client::poll_transmit_on`], by the caller of a write that lends its data.
     ///
     /// # Panics
     /// As [`Client::poll_transmit_on`].
-    pub fn poll_transmit_parts(
+    pub fn poll_transmit_lent(
         &mut self,
         now: Ns,
         path: PathId,
         into: &mut [u8],
-    ) -> (usize, &[u8]) {
+        loan: Option<Loan<'_>>,
+    ) -> usize {
+        self.transmit(now, path, into, false, loan).0
+    }
+
+    /// As [`Client::poll_transmit_lent`], for a carrier that sends octets of several places as one
+    /// datagram: the data of a long write stay where they are. Returns the length in `into`, and
+    /// the octets that follow. With a CRC, or for encryption, there are none.
+    ///
+    /// # Panics
+    /// As [`Client::poll_transmit_on`].
+    pub fn poll_transmit_parts<'d>(
+        &'d mut self,
+        now: Ns,
+        path: PathId,
+        into: &mut [u8],
+        loan: Option<Loan<'d>>,
+    ) -> (usize, &'d [u8]) {
         let refers = self.config.protection == Protection::Carrier;
-        let (bytes, rest) = self.transmit(now, path, into, refers);
-        let data = |(id, part)| Some(self.operations.get(id)?.data(part));
+        let (bytes, rest) = self.transmit(now, path, into, refers, loan);
+        let data = |(id, part)| self.operations.get(id)?.data(part, Loan::of(loan, id));
         (bytes, rest.and_then(data).unwrap_or_default())
     }
 
@@ -84,6 +101,7 @@ impl Client {
         path: PathId,
         into: &mut [u8],
         refers: bool,
+        loan: Option<Loan<'_>>,
     ) -> (usize, Option<(OperationId, Part)>) {
         assert!(into.len() >= self.config.datagram_bytes_max, "room for the longest datagram");
         if self.waiting.is_empty() && self.next_wake().is_none_or(|wake| wake > now) {
@@ -97,7 +115,7 @@ impl Client {
         let envelope = self.envelope(now, path);
         let used = ENVELOPE_BYTES;
         let (answers, rest) = (0, None);
-        let mut draft = Draft { into, path, used, end, answers, refers, rest, envelope };
+        let mut draft = Draft { into, path, used, end, answers, refers, rest, loan, envelope };
         self.give_up_waiting(now);
         self.send_again(now, &mut draft);
         self.send_new(now, &mut draft);
@@ -178,6 +196,11 @@ impl Client {
                 let late = now.saturating_sub(flight.began) >= self.config.give_up_after;
                 if failed || late || self.may_be_forgotten(now, flight) {
                     self.give_up(now, request);
+                } else if self.is_elsewhere(request, draft) {
+                    // Its caller sends it. Here it is only given up.
+                    let flight = self.flights.get(request).expect("it is under way");
+                    next = next.min(flight.began.saturating_add(self.config.give_up_after));
+                    continue;
                 } else if !self.try_again(now, request, draft) {
                     // The rest stays due, for the next datagram.
                     return;
@@ -194,6 +217,16 @@ impl Client {
         let there = self.clock.at(now).unwrap_or(Ns::ZERO);
         let passed = there.saturating_sub(flight.began_there);
         !flight.opcode.is_repeatable() && passed >= self.config.give_up_after
+    }
+
+    /// Returns true if the data of a request that is due are not at hand, and records it.
+    fn is_elsewhere(&mut self, request: u64, draft: &Draft<'_>) -> bool {
+        let Some(flight) = self.flights.get(request) else { return false };
+        let (id, part) = (flight.operation, flight.part);
+        let operation = self.operations.get_mut(id).expect("a flight is of an operation");
+        let is_elsewhere = operation.data(part, Loan::of(draft.loan, id)).is_none();
+        operation.is_overdue |= is_elsewhere;
+        is_elsewhere
     }
 
     /// Retries a request. Returns false if it does not fit the datagram.
@@ -253,9 +286,9 @@ impl Client {
 
     /// The time at which the first operation that waits is given up, if the node stays silent.
     pub(super) fn given_up_at(&self) -> Option<Ns> {
-        // At most the first one has parts in flight, by which its time is counted.
-        let waiting = self.waiting.iter().filter_map(|&id| self.operations.get(id));
-        let since = waiting.take(2).find(|operation| operation.open == 0)?.waits_since?;
+        // Few have parts in flight, by which their time is counted: the first, and lent writes.
+        let mut waiting = self.waiting.iter().filter_map(|&id| self.operations.get(id));
+        let since = waiting.find(|operation| operation.open == 0)?.waits_since?;
         Some(since.max(self.silence.since()).saturating_add(self.config.give_up_after))
     }
 
@@ -295,14 +328,17 @@ impl Client {
             }
             let Some(open) = self.send_parts(now, id, draft) else { return };
             self.waiting.pop_front();
+            if let Some(operation) = self.operations.get_mut(id) {
+                operation.waits = false;
+            }
             if open == 0 {
                 self.settle(id);
             }
         }
     }
 
-    /// Sends the unsent parts of an operation. Returns the number of parts in flight; `None` where
-    /// there is no room for all of them.
+    /// Sends the unsent parts of an operation whose data are at hand. Returns the number of parts in
+    /// flight; `None` where there is no room for all of them.
     fn send_parts(&mut self, now: Ns, id: OperationId, draft: &mut Draft<'_>) -> Option<usize> {
         let most = self.part_bytes_max(draft.path);
         let path = self.paths.get_mut(draft.path);
@@ -313,6 +349,9 @@ impl Client {
         while operation.error.is_none()
             && let Some(part) = operation.next_part(most)
         {
+            if operation.data(part, Loan::of(draft.loan, id)).is_none() {
+                break;
+            }
             let answer = Bytes(answer_bytes(&self.config, operation, part) as u64);
             let (request, acknowledged) = (self.next_request + 1, self.acknowledge.front());
             let acknowledged = acknowledged.copied().unwrap_or(RequestId::NONE);
@@ -387,8 +426,8 @@ impl Client {
 }
 
 impl Draft<'_> {
-    /// Writes a request into the datagram, and returns the size of its answer; `None` where the
-    /// request or its answer does not fit.
+    /// Writes a request into the datagram, and returns its opcode; `None` where the request or its
+    /// answer does not fit, or its data are not at hand.
     fn put(
         &mut self,
         config: &ClientConfig,
@@ -404,14 +443,14 @@ impl Draft<'_> {
         if ENVELOPE_BYTES + self.answers + answer > most || is_whole {
             return None;
         }
+        let data = operation.data(part, Loan::of(self.loan, id))?;
         let packet = RequestPacket {
             attempt,
             process: operation.process,
             request: RequestId(request),
             acknowledged,
-            body: operation.request(part),
+            body: operation.request(part, data),
         };
-        let data = operation.data(part);
         if self.refers && empty && data.len() >= OUTSIDE_BYTES_MIN {
             let written = packet.emit_before_data(&mut self.into[self.used..]).ok()?;
             // The path's length holds for all of the datagram.

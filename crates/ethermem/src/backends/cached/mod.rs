@@ -21,7 +21,7 @@ use std::time::Duration;
 
 use ethermem_cxl::cache::{Cache, CacheConfig, Eviction, Victim};
 use ethermem_pool::{
-    Access, Asker, Backend, Direct, End, Ended, Error, Facts, Op, OpId, Opened, Outcome,
+    Access, Asker, Backend, Direct, End, Ended, Error, Facts, Lent, Op, OpId, Opened, Outcome,
     Permissions, ProcessId, Progress, Segment, Wait, Waited, WaitedId,
 };
 use ethermem_units::Ps;
@@ -415,11 +415,11 @@ impl Direct for Cached {
     fn look(
         &mut self,
         id: WaitedId,
-        to: &mut [u8],
+        lent: Lent<'_>,
         ended: &mut Ended,
     ) -> Result<Result<(), Error>, Duration> {
         let direct = self.inner.direct().expect("it has begun the access");
-        let looked = direct.look(id, to, &mut self.ended);
+        let looked = direct.look(id, lent, &mut self.ended);
         self.settle_ended(ended);
         ended.operations.append(&mut self.done);
         looked
