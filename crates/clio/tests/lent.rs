@@ -130,7 +130,7 @@ impl World {
         loop {
             let now = Ns(self.now);
             let client = &mut self.client;
-            let bytes = if self.random.next_u64() % 2 == 0 {
+            let bytes = if self.random.next_u64().is_multiple_of(2) {
                 client.poll_transmit_lent(now, PathId::ONLY, &mut datagram, loan)
             } else {
                 let to = &mut datagram;
