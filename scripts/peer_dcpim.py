@@ -3,17 +3,18 @@
 import re
 from pathlib import Path
 
-from edm_artifact import Edit, WrongError, run
+from edm_artifact import WrongError
 from peer_runs import (
     Case,
     Message,
     Times,
     Variant,
+    built,
+    changed,
     digest,
     incasts,
     logged,
     poisson,
-    tree,
     write_trace,
 )
 
@@ -26,18 +27,13 @@ LIMITS = [(1, 1), (2, 7), (8, 49), (50, 343), (344, 2000)]
 # Near the sizes of its CDF_imc10.txt.
 SIZES = [(0.55, 1, 1), (0.25, 2, 7), (0.02, 8, 49), (0.09, 50, 343), (0.09, 344, 2000)]
 
+# What is changed in its sources, by name.
 EDITS = {
-    # The two functions return nothing, and today's g++ makes endless loops of that.
-    "void": {
-        "coresim/queue.h": [Edit(27, "double record()", "void record()")],
-        "coresim/node.h": [Edit(53, "double record()", "void record()")],
-    },
-    # Its free tokens expire when their packets could have been sent; ours last.
-    "free-tokens-last": {
-        "ext/capabilityflow.cpp": [Edit(265, "init_capa * params.get_full_pkt_tran_delay()", "1.0")]
-    },
+    # Today's g++ makes endless loops of functions that return nothing.
+    "void": "the two functions `record`, which return nothing, are declared so",
+    "free-tokens-last": "a free token does not expire; ours last",
     # With `hdr_size: 88`, packets without data take as much of a link as ours, and full ones 1,500.
-    "data-of-1412": {"run/params.cpp": [Edit(352, "1460", "1412")]},
+    "data-of-1412": "a full packet has 1,412 bytes of data",
 }
 BASE = ("void",)
 
@@ -212,22 +208,6 @@ forwarding_ns = 0
 {KEYS[case.fabric]}"""
 
 
-def build(source: Path, edits: tuple[str, ...], out: Path) -> Path:
-    """Return the program, built with these edits beside the base's."""
-    names = (*BASE, *edits)
-    lines = {file: changed for name in names for file, changed in EDITS[name].items()}
-    copy = tree(source, "simulator", out / f"dcpim-{digest(*names)}", lines)
-    program = copy / "simulator"
-    if not program.exists():
-        units = [
-            file.relative_to(copy)
-            for part in ("coresim", "ext", "run")
-            for file in sorted((copy / part).glob("*.cpp"))
-        ]
-        run(["g++", "-std=c++14", "-O2", "-w", *units, "-o", "simulator"], copy)
-    return program
-
-
 def flows(messages: list[Message]) -> str:
     """Return the messages as its flow trace, which begins at one second."""
     rows = [
@@ -256,12 +236,12 @@ def read(log: str, messages: list[Message], link_ns: int) -> Times:
     return times
 
 
-def theirs(source: Path, case: Case, variant: Variant, messages: list[Message], out: Path) -> Times:
+def theirs(folder: Path, case: Case, variant: Variant, messages: list[Message], out: Path) -> Times:
     """Run its simulator on the messages."""
-    program = build(source, variant.edits, out)
+    program = changed(folder, "simulator", (*BASE, *variant.edits), EDITS)
     parameters = COMMON | PARAMETERS[case.fabric] | dict(variant.options)
     text = flows(messages)
-    name = f"{case.trace}-{case.fabric}-{digest(text, BASE, variant.edits, *parameters.items())}"
+    name = f"{case.trace}-{case.fabric}-{digest(text, built(program), *parameters.items())}"
     trace_file, conf = out / f"{name}.flows", out / f"{name}.conf"
     trace_file.write_text(text)
     parameters |= {"num_flow": str(len(messages)), "flow_trace": str(trace_file)}

@@ -4,7 +4,6 @@ This module does not build the simulator: `--simulator` is the program of peer_h
 the ns-3 of https://github.com/serhatarslan-hub/HomaL4Protocol-ns-3, commit 3cac7119.
 """
 
-import hashlib
 import re
 from pathlib import Path
 
@@ -14,6 +13,7 @@ from peer_runs import (
     Message,
     Times,
     Variant,
+    built,
     digest,
     incasts,
     logged,
@@ -159,8 +159,7 @@ def theirs(
     end = {"end-us": str(messages[-1].at_ps // 1_000_000 + 500_000)}
     options = OPTIONS | end | dict(variant.options)
     text = lines(messages)
-    built = hashlib.sha256(program.read_bytes()).hexdigest()
-    name = f"{case.trace}-{digest(text, built, *options.items())}"
+    name = f"{case.trace}-{digest(text, built(program), *options.items())}"
     file = out / f"{name}.messages"
     file.write_text(text)
     words = [f"--{key}={value}" for key, value in options.items()]

@@ -1,20 +1,20 @@
 """NDP in htsim, the simulator of NDP's authors, beside our fabric `ndp`."""
 
 import re
-import shutil
 from pathlib import Path
 
-from edm_artifact import Edit, WrongError, edited, run
+from edm_artifact import WrongError
 from peer_runs import (
     Case,
     Message,
     Times,
     Variant,
+    built,
+    changed,
     digest,
     incasts,
     logged,
     poisson,
-    tree,
     write_trace,
 )
 
@@ -29,47 +29,17 @@ WINDOW = 26
 LIMITS = [(1, 1), (2, 8), (9, 32), (33, 128), (129, 512)]
 SIZES = [(0.6, 1, 1), (0.2, 2, 8), (0.12, 9, 32), (0.06, 33, 128), (0.02, 129, 512)]
 
-NACKS = "pkt.type() == NDPNACK ? Packet::PRIO_HI : "
-AGAIN = "pkt.type() == NDP && static_cast<NdpPacket&>(pkt).retransmitted() ? Packet::PRIO_MID : "
-
-
-def at_hosts(old: str, new: str) -> list[Edit]:
-    """Return the edit of both functions that give a packet its priority at a host."""
-    return [Edit(line, old, new) for line in (223, 395)]
-
-
-EDITS: dict[str, dict[str, list[Edit]]] = {
-    # It prints when the sender knows; the receiver knows when the last byte comes.
-    "arrival": {
-        "ndp.cpp": [
-            Edit(
-                1593,
-                "_pacer->release_pulls(flow_id(), this);",
-                '_pacer->release_pulls(flow_id(), this); cout << "received " << _src->flow_id()'
-                ' << " at_ps " << _pacer->eventlist().now() << endl;',
-            )
-        ]
-    },
-    # Our frames without data take 88 bytes of a link, with preamble and gap.
-    "headers-of-88": {"ndppacket.h": [Edit(105, "ACKSIZE=64", f"ACKSIZE={HEADER_BYTES}")]},
+# What is changed in its sources, by name.
+EDITS = {
+    "arrival": "the receiver prints `received FLOW at_ps TIME` once a flow is complete",
+    "headers-of-88": "packets without data have 88 bytes, as a link's frames here",
     # Until July 2023, as in the simulator of the paper, a host sent control packets, then
     # retransmissions, then new data. Now it sends NACKs and retransmissions with new data.
-    "priorities": {"queue.cpp": at_hosts("pkt.priority()", f"{NACKS}{AGAIN}pkt.priority()")},
-    "nacks-with-data": {"queue.cpp": at_hosts(NACKS, "")},
-    "retransmissions-with-data": {"queue.cpp": at_hosts(AGAIN, "")},
-    # The packet that completes a message causes a pull, too.
-    "complete-messages-pull-nothing": {
-        "ndp.cpp": [
-            Edit(
-                1585,
-                "marked, pull)",
-                "marked, pull && !(_last_packet_seqno > 0"
-                " && _cumulative_ack == _last_packet_seqno))",
-            )
-        ]
-    },
-    # It leaves a hundredth of a link idle between pulls.
-    "pulls-at-line-rate": {"datacenter/main_ndp.cpp": [Edit(553, "0.99", "1.0")]},
+    "priorities": "hosts send NACKs with control packets, retransmissions before new data",
+    "nacks-with-data": "hosts send NACKs with new data",
+    "retransmissions-with-data": "hosts send retransmissions with new data",
+    "complete-messages-pull-nothing": "the packet that completes a message causes no pull",
+    "pulls-at-line-rate": "no hundredth of a link is left idle between pulls",
 }
 ARRIVED = re.compile(r"^received (\d+) at_ps (\d+)$", re.M)
 BASE = ("arrival", "headers-of-88", "priorities")
@@ -215,46 +185,6 @@ CASES = [
 ]
 
 
-def build(source: Path, edits: tuple[str, ...], out: Path) -> Path:
-    """Return the program, built with these edits beside the base's.
-
-    A variant begins with the base's objects, and compiles only the files of its edits.
-    """
-    base = tree(source, "sim", out / f"htsim-{digest(*BASE)}", lines(BASE))
-    made(base)
-    if not edits:
-        return base / "datacenter" / "htsim_ndp"
-    into = out / f"htsim-{digest(*BASE, *edits)}"
-    if not into.exists():
-        part = into.with_suffix(".part")
-        shutil.rmtree(part, ignore_errors=True)
-        shutil.copytree(base, part)
-        for file, changed in lines(edits).items():
-            (part / file).write_text(edited((part / file).read_text(), file, changed))
-        (part / "datacenter" / "htsim_ndp").unlink()
-        part.rename(into)
-    return made(into)
-
-
-def lines(edits: tuple[str, ...]) -> dict[str, list[Edit]]:
-    """Return the edits by file."""
-    found: dict[str, list[Edit]] = {}
-    for name in edits:
-        for file, changed in EDITS[name].items():
-            found.setdefault(file, []).extend(changed)
-    return found
-
-
-def made(folder: Path) -> Path:
-    """Return the program of these sources, once it is built."""
-    program = folder / "datacenter" / "htsim_ndp"
-    if not program.exists():
-        run(["make", "-s", "libhtsim.a"], folder)
-        # Without -o, every object here would be made again for any object of the library.
-        run(["make", "-s", "-o", "../libhtsim.a", "htsim_ndp"], folder / "datacenter")
-    return program
-
-
 def matrix(messages: list[Message]) -> str:
     """Return the messages as htsim's connection matrix."""
     rows = [
@@ -277,14 +207,14 @@ def read(log: str, messages: list[Message]) -> Times:
     return times
 
 
-def theirs(source: Path, case: Case, variant: Variant, messages: list[Message], out: Path) -> Times:
+def theirs(folder: Path, case: Case, variant: Variant, messages: list[Message], out: Path) -> Times:
     """Run htsim on the messages."""
-    program = build(source, variant.edits, out)
+    program = changed(folder, "htsim_ndp", (*BASE, *variant.edits), EDITS)
     options = OPTIONS | dict(variant.options)
     topology = out / "htsim.topo"
     topology.write_text(TOPOLOGY)
     text = matrix(messages)
-    name = f"{case.trace}-{digest(text, TOPOLOGY, BASE, variant.edits, *options.items())}"
+    name = f"{case.trace}-{digest(text, TOPOLOGY, built(program), *options.items())}"
     flows = out / f"{name}.cm"
     flows.write_text(text)
     # The last message has half of its 50 ms timeout to end.

@@ -4,14 +4,13 @@ import csv
 import hashlib
 import json
 import random
-import shutil
 import struct
 import subprocess
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from edm_artifact import Edit, WrongError, edited, run
+from edm_artifact import WrongError, run
 
 PS_PER_S = 1_000_000_000_000
 # The longest run takes a fifth of this.
@@ -132,19 +131,18 @@ def ours(
     )
 
 
-def tree(source: Path, folder: str, into: Path, edits: dict[str, list[Edit]]) -> Path:
-    """Copy a folder of the peer's commit, and make the edits in the copy."""
-    if not into.exists():
-        part = into.with_suffix(".part")
-        shutil.rmtree(part, ignore_errors=True)
-        part.mkdir()
-        run(["git", "archive", "--output", part / "tar", "HEAD", folder], source.resolve())
-        run(["tar", "--extract", "--file", part / "tar"], part)
-        for file, lines in edits.items():
-            path = part / folder / file
-            path.write_text(edited(path.read_text(), file, lines))
-        part.rename(into)
-    return into / folder
+def changed(folder: Path, name: str, edits: tuple[str, ...], words: dict[str, str]) -> Path:
+    """Return the peer's program with these changes, which its user has built."""
+    program = folder / "-".join([name, *edits])
+    if not program.is_file():
+        must = "; ".join(words[edit] for edit in edits)
+        raise WrongError(f"{program}: there is no such program; it must be built so: {must}")
+    return program.resolve()
+
+
+def built(program: Path) -> str:
+    """Return what tells this program from others of its name."""
+    return hashlib.sha256(program.read_bytes()).hexdigest()
 
 
 def logged(words: list[object], log: Path) -> str:

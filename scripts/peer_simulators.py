@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 """Run a public simulator and our fabric on the same messages, and compare completion times.
 
-    python3 scripts/peer_simulators.py htsim --ethermem target/release/ethermem
-    python3 scripts/peer_simulators.py dcpim --ethermem target/release/ethermem --only phost
-    python3 scripts/peer_simulators.py homa --ethermem target/release/ethermem --simulator PROGRAM
+    python3 scripts/peer_simulators.py htsim --ethermem target/release/ethermem --simulator FOLDER
+    python3 scripts/peer_simulators.py dcpim ... --simulator FOLDER --only phost
+    python3 scripts/peer_simulators.py homa ... --simulator PROGRAM
 
-It takes htsim and dcPIM's simulator from GitHub, at one commit, and builds them with g++ in a copy
-of their sources. Homa's simulator must be built before. Both sides have the same topology, rates,
+The simulators are built before: of htsim and dcPIM's, --simulator is a folder of programs that are
+named by their changes; of Homa's, it is the program. Both sides have the same topology, rates,
 latencies, packets, buffers and messages. A table per trace has completion times by size class;
 ratios are ours over theirs, and (!) is more than 10 % off. Variants change one thing on one side. A
 finished run of the peer is kept in --out.
@@ -19,7 +19,7 @@ import sys
 from pathlib import Path
 from types import ModuleType
 
-from edm_artifact import WrongError, source
+from edm_artifact import WrongError
 from peer_runs import HEAD, Case, classes, compared, ours, table
 
 PEERS = ["htsim", "dcpim", "homa"]
@@ -37,23 +37,24 @@ def arguments() -> argparse.Namespace:
     parser.add_argument(
         "--simulator",
         type=Path,
-        help="a checkout of the peer's repository; of homa, the program, which it needs",
+        required=True,
+        help="the folder of the peer's programs; of homa, the program",
     )
-    parser.add_argument("--url", help="another place of that repository to clone from")
     parser.add_argument("--out", type=Path, default=Path("out/peers"))
     parser.add_argument("--only", default="", help="traces whose fabric and name contain this")
     parser.add_argument("--base", action="store_true", help="without the variants")
     return parser.parse_args()
 
 
-def simulator(peer: ModuleType, asked: argparse.Namespace, out: Path) -> Path:
-    """Return the peer's checkout, or its program if the peer's module does not build it."""
-    if not hasattr(peer, "PROGRAM"):
+def simulator(peer: ModuleType, given: Path) -> Path:
+    """Return the peer's program, or the folder of its programs, as its module needs."""
+    program = getattr(peer, "PROGRAM", None)
+    if program and not given.is_file():
+        raise WrongError(f"--simulator {given}: must be {program}")
+    if not program and not given.is_dir():
         url, commit = peer.ORIGIN
-        return source(asked.simulator, (asked.url or url, commit), out / "simulator")
-    if asked.simulator is None or not asked.simulator.is_file():
-        raise WrongError(f"--simulator {asked.simulator}: must be {peer.PROGRAM}")
-    return asked.simulator.resolve()
+        raise WrongError(f"--simulator {given}: must be a folder of programs of {url} at {commit}")
+    return given.resolve()
 
 
 def main() -> None:
@@ -80,15 +81,15 @@ def compare(
     asked: argparse.Namespace, peer: ModuleType, chosen: dict[str, Case], out: Path
 ) -> None:
     """Run both sides of each trace, in this folder."""
-    checkout = simulator(peer, asked, out)
+    simulated = simulator(peer, asked.simulator)
     for name, case in chosen.items():
         messages = case.messages()
         file = out / f"{case.trace}.csv"
         peer.trace(messages, file)
         rows = []
         for variant in case.variants[: 1 if asked.base else None]:
+            their = peer.theirs(simulated, case, variant, messages, out)
             own = ours(asked.ethermem, peer.scenario(case), file, case.fabric, variant.keys, out)
-            their = peer.theirs(checkout, case, variant, messages, out)
             groups = classes(messages, peer.LIMITS)
             if variant is case.variants[0]:
                 shown = [[group, *compared(their, own, at)] for group, at in groups.items()]

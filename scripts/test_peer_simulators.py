@@ -241,20 +241,16 @@ class Runs(unittest.TestCase):
         self.assertEqual([peer_runs.logged(words, log) for _ in range(2)], ["said\n"] * 2)
         self.assertEqual((self.out / "ran").read_text(), "x\n")
 
-    def test_a_tree_is_that_of_the_commit_with_the_edits(self):
-        peer = self.out / "peer"
-        (peer / "sim").mkdir(parents=True)
-        (peer / "sim" / "a.c").write_text("int a = 1;\n")
-        for words in (
-            ["init", "--quiet"],
-            ["add", "."],
-            ["-c", "user.name=x", "-c", "user.email=x@x", "commit", "--quiet", "-m", "x"],
-        ):
-            subprocess.run(["git", *words], cwd=peer, check=True)
-        (peer / "sim" / "a.c").write_text("not committed\n")
-        edits = {"a.c": [peer_htsim.Edit(1, "1", "2")]}
-        copy = peer_runs.tree(peer, "sim", self.out / "copy", edits)
-        self.assertEqual((copy / "a.c").read_text(), "int a = 2;\n")
+    def test_a_program_is_named_by_its_changes(self):
+        words = {"one": "a is changed", "two": "b is changed"}
+        with self.assertRaisesRegex(WrongError, "peer-one-two: .*so: a is changed; b is changed$"):
+            peer_runs.changed(self.out, "peer", ("one", "two"), words)
+        (self.out / "peer-one").write_text("1")
+        found = peer_runs.changed(self.out, "peer", ("one",), words)
+        self.assertEqual(found, (self.out / "peer-one").resolve())
+        first = peer_runs.built(found)
+        found.write_text("2")
+        self.assertNotEqual(peer_runs.built(found), first)
 
 
 class Command(unittest.TestCase):
@@ -269,14 +265,16 @@ class Command(unittest.TestCase):
 
     def test_wrong_input_is_one_line(self):
         with tempfile.TemporaryDirectory() as out:
-            there = ["--out", out, "--ethermem", sys.executable]
+            there = ["--out", out, "--ethermem", sys.executable, "--simulator", f"{out}/none"]
             said = self.refused("htsim", *there, "--only", "nothing")
             self.assertIn("--only 'nothing': no trace has it; ndp: all-to-all, load 0.3", said)
-            said = self.refused("dcpim", *there, "--simulator", f"{out}/none")
-            self.assertIn("there is no such folder; a checkout of https://github.com/Tera", said)
+            said = self.refused("dcpim", *there)
+            self.assertIn("none: must be a folder of programs of https://github.com/Terabit-", said)
+            said = self.refused("dcpim", *there[:-1], out)
+            self.assertIn("simulator-void: there is no such program; it must be built so: ", said)
             said = self.refused("homa", *there)
-            self.assertIn("--simulator None: must be the program of scripts/peer_homa.cc", said)
-            said = self.refused("htsim", "--out", out, "--ethermem", f"{out}/none")
+            self.assertIn("none: must be the program of scripts/peer_homa.cc", said)
+            said = self.refused("htsim", *there, "--ethermem", f"{out}/none")
             self.assertIn(f"--ethermem {out}/none: there is no such program", said)
 
     def test_without_pyarrow_it_says_what_to_install(self):
