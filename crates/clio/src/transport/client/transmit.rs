@@ -337,8 +337,8 @@ impl Client {
         }
     }
 
-    /// Sends the unsent parts of an operation whose data are at hand. Returns the number of parts in
-    /// flight; `None` where there is no room for all of them.
+    /// Sends the unsent parts of an operation whose data are at hand. Returns the number of parts
+    /// in flight; `None` where there is no room for all of them.
     fn send_parts(&mut self, now: Ns, id: OperationId, draft: &mut Draft<'_>) -> Option<usize> {
         let most = self.part_bytes_max(draft.path);
         let path = self.paths.get_mut(draft.path);
