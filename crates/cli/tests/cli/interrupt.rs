@@ -58,7 +58,7 @@ fn a_comparison() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     fs::write(folder.join("s.toml"), "[fabric]\nnodes = 16\n").unwrap();
-    let arguments = [&["compare", "s.toml", "--fabrics", "edm,raw-ethernet,edm"], &LONG[..]];
+    let arguments = [&["compare", "s.toml", "--fabrics", "edm,raw-ethernet,ird"], &LONG[..]];
     let child = start(folder, &arguments.concat());
     let (called, took) = interrupt(child, || true);
     let line = "interrupted after 0 of 3 runs; no file was written\n";
