@@ -119,11 +119,19 @@ impl Racks {
         all
     }
 
-    /// Starts the server of rack `b`.
+    /// Starts the server of rack `b`, and waits until it listens. Otherwise it could begin to right
+    /// after the NICs' process found no listener, and the kernel would connect.
     fn serve(&self) -> Running {
         let mut words: Vec<OsString> = vec![example().into(), "run".into(), self.file(1).into()];
         words.extend(program(&["serve", SERVER, &PORT.to_string()]));
-        self.start(1, &words)
+        let mut server = self.start(1, &words);
+        let listener = format!(":{PORT:04X} 00000000:0000 0A ");
+        let sockets = || std::fs::read_to_string("/proc/thread-self/net/tcp").expect("it works");
+        while !self.spaces[1].enter(sockets).contains(&listener) {
+            assert_eq!(server.0.try_wait().expect("it works"), None, "it listens");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        server
     }
 
     /// Runs a case in rack `a`.
