@@ -6,6 +6,7 @@ from pathlib import Path
 from edm_artifact import WrongError
 from peer_runs import (
     Case,
+    LeafSpine,
     Message,
     Times,
     Variant,
@@ -185,27 +186,8 @@ CASES = [
 
 def scenario(case: Case) -> str:
     """Return our scenario, without its trace."""
-    propagation = f"propagation_ns = {LINK_NS[case.fabric]}"
-    return f"""\
-[fabric]
-kind = "{case.fabric}"
-nodes = {NODES}
-link_gbps = {GBPS}
-topology = "leaf-spine"
-{propagation}
-transceiver_ns = 0
-pcs_clock_ns = 0.001
-[fabric.leaf_spine]
-rack_nodes = {RACK}
-spines = 4
-{propagation}
-balancing = "spray"
-[fabric.packet]
-mtu_bytes = 1462
-memory_header_bytes = 0
-forwarding_ns = 0
-[fabric.{case.fabric}]
-{KEYS[case.fabric]}"""
+    network = LeafSpine(NODES, RACK, 4, GBPS, LINK_NS[case.fabric], 1462, "spray")
+    return network.scenario(case.fabric, KEYS[case.fabric])
 
 
 def flows(messages: list[Message]) -> str:

@@ -10,6 +10,7 @@ from pathlib import Path
 from edm_artifact import WrongError
 from peer_runs import (
     Case,
+    LeafSpine,
     Message,
     Times,
     Variant,
@@ -101,24 +102,10 @@ CASES = [
 
 def scenario(_case: Case) -> str:
     """Return our scenario, without its trace."""
-    return f"""\
-[fabric]
-kind = "homa"
-nodes = {NODES}
-link_gbps = {GBPS}
-topology = "leaf-spine"
-propagation_ns = {LINK_NS}
-transceiver_ns = 0
-pcs_clock_ns = 0.001
-[fabric.leaf_spine]
-rack_nodes = {RACK}
-spines = {SPINES}
-propagation_ns = {LINK_NS}
-[fabric.packet]
-mtu_bytes = {OURS_BYTES + HEADER_BYTES}
-memory_header_bytes = 0
-forwarding_ns = 0
-[fabric.homa]
+    network = LeafSpine(NODES, RACK, SPINES, GBPS, LINK_NS, OURS_BYTES + HEADER_BYTES)
+    return network.scenario(
+        "homa",
+        f"""\
 header_bytes = {HEADER_BYTES}
 buffer_bytes = {QUEUE_PACKETS * LINE_BYTES}
 priorities = {OPTIONS["priorities"]}
@@ -126,7 +113,8 @@ unscheduled_priorities = {OPTIONS["unscheduled"]}
 unscheduled_bytes = {WINDOW * OURS_BYTES}
 overcommitment = {OPTIONS["overcommitment"]}
 resend_us = {RESEND_US}
-"""
+""",
+    )
 
 
 def lines(messages: list[Message]) -> str:

@@ -6,6 +6,7 @@ from pathlib import Path
 from edm_artifact import WrongError
 from peer_runs import (
     Case,
+    LeafSpine,
     Message,
     Times,
     Variant,
@@ -53,31 +54,18 @@ OPTIONS = {
     "-seed": "1",
 }
 
-SCENARIO = f"""\
-[fabric]
-kind = "ndp"
-nodes = {NODES}
-link_gbps = {GBPS}
-topology = "leaf-spine"
-propagation_ns = {LINK_NS}
-transceiver_ns = 0
-pcs_clock_ns = 0.001
-[fabric.leaf_spine]
-rack_nodes = {RACK}
-spines = {SPINES}
-propagation_ns = {LINK_NS}
-[fabric.packet]
-mtu_bytes = {DATA_BYTES + HEADER_BYTES - 38}
-memory_header_bytes = 0
-forwarding_ns = 0
-[fabric.ndp]
+NETWORK = LeafSpine(NODES, RACK, SPINES, GBPS, LINK_NS, DATA_BYTES + HEADER_BYTES - 38)
+SCENARIO = NETWORK.scenario(
+    "ndp",
+    f"""\
 header_bytes = {HEADER_BYTES - 38}
 queue_packets = 8
 header_queue_bytes = {20 * DATA_BYTES}
 headers_per_data = 1000
 window_packets_initial = {WINDOW}
 rto_us = 50000
-"""
+""",
+)
 
 TOPOLOGY = f"""\
 Nodes {NODES}

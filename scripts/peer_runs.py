@@ -131,6 +131,42 @@ def ours(
     )
 
 
+@dataclass(frozen=True)
+class LeafSpine:
+    """A network of racks whose switches store packets and take no time themselves."""
+
+    nodes: int
+    rack: int
+    spines: int
+    gbps: int
+    link_ns: int
+    mtu_bytes: int
+    balancing: str | None = None
+
+    def scenario(self, kind: str, keys: str) -> str:
+        """Return our scenario of a fabric with these keys, without its trace."""
+        balancing = f'balancing = "{self.balancing}"\n' if self.balancing else ""
+        return f"""\
+[fabric]
+kind = "{kind}"
+nodes = {self.nodes}
+link_gbps = {self.gbps}
+topology = "leaf-spine"
+propagation_ns = {self.link_ns}
+transceiver_ns = 0
+pcs_clock_ns = 0.001
+[fabric.leaf_spine]
+rack_nodes = {self.rack}
+spines = {self.spines}
+propagation_ns = {self.link_ns}
+{balancing}[fabric.packet]
+mtu_bytes = {self.mtu_bytes}
+memory_header_bytes = 0
+forwarding_ns = 0
+[fabric.{kind}]
+{keys}"""
+
+
 def changed(folder: Path, name: str, edits: tuple[str, ...], words: dict[str, str]) -> Path:
     """Return the peer's program with these changes, which its user has built."""
     program = folder / "-".join([name, *edits])
