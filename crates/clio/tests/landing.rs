@@ -2,61 +2,24 @@
 //! node that leaves their bytes in its memory; writes from a caller's memory, of which some turns
 //! are others'; under loss, duplicates and any order.
 
-use ethermem_clio::memory::{HashKey, MemoryConfig, PageSize};
-use ethermem_clio::node::{Node, NodeConfig, Quota, WRITE_FRONT_BYTES};
+#[path = "support/pages.rs"]
+mod pages;
+
+use ethermem_clio::node::{Node, WRITE_FRONT_BYTES};
 use ethermem_clio::transport::{
-    Client, ClientConfig, Completed, FRONT_BYTES, Landing, Loan, OperationId, PathId,
+    Client, Completed, FRONT_BYTES, Landing, Loan, OperationId, PathId,
 };
-use ethermem_units::{Bytes, Ns};
-use ethermem_wire::clio::{Epoch, Permissions, ProcessId, Protection, Request, SenderId, TenantId};
+use ethermem_units::Ns;
+use ethermem_wire::clio::{Epoch, Permissions, ProcessId, Protection, Request};
 use rand_xoshiro::SplitMix64;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
-const MS: u64 = 1_000_000;
-const PAGE: u64 = 4096;
+use pages::{MS, PAGE};
+
 const DATAGRAM: usize = 30_000;
+const WINDOW: u32 = 16;
+const GIVE_UP: Ns = Ns(60_000 * MS);
 const REGION: u64 = 40 * PAGE;
-
-fn client(protection: Protection) -> Client {
-    let config = ClientConfig {
-        sender: SenderId(77),
-        tenant: TenantId(1),
-        protection,
-        datagram_bytes_max: DATAGRAM,
-        datagram_bytes_base: DATAGRAM,
-        window_max: 16,
-        incast_window: Bytes(1 << 20),
-        queueing_target: Ns(200_000),
-        retry_after_min: Ns(40_000),
-        retry_after_max: Ns(100 * MS),
-        give_up_after: Ns(60_000 * MS),
-    };
-    Client::new(config).expect("a client can be so")
-}
-
-fn node(protection: Protection) -> Node<Vec<u8>> {
-    let memory = MemoryConfig {
-        memory: Bytes(64 * PAGE),
-        page: PageSize::Kib4,
-        tlb_entries: 16,
-        fault_buffer_pages: 64,
-    };
-    let config = NodeConfig {
-        memory,
-        key: HashKey([11, 12]),
-        epoch: Epoch(1),
-        sender: SenderId(u64::MAX),
-        protection,
-        data_bytes_max: 1 << 15,
-        processes_max: 4,
-        recent_requests: 1 << 10,
-        lifetime_max: Ns(100 * MS),
-        keep: Ns(5_000 * MS),
-        lease: Ns(u64::MAX),
-        tenants: vec![(TenantId(1), Quota::UNLIMITED)],
-    };
-    Node::new(config, vec![0; 64 * PAGE as usize]).expect("a node can be so")
-}
 
 struct World {
     client: Client,
@@ -80,7 +43,8 @@ struct World {
 
 impl World {
     fn new(protection: Protection, seed: u64) -> World {
-        let (client, node) = (client(protection), node(protection));
+        let client = pages::client(protection, DATAGRAM, WINDOW, GIVE_UP);
+        let node = pages::node(protection, Epoch(1), 64);
         let random = SplitMix64::seed_from_u64(seed);
         World {
             client,
@@ -314,7 +278,7 @@ fn a_datagram_with_a_crc_is_whole() {
 
 #[test]
 fn a_read_of_nothing_is_refused() {
-    let mut client = client(Protection::Carrier);
+    let mut client = pages::client(Protection::Carrier, DATAGRAM, WINDOW, GIVE_UP);
     let read = client.submit_read_into(ProcessId(1), 64, 0);
     let event = client.poll_event().unwrap();
     assert_eq!(event.operation, read);

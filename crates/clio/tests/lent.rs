@@ -2,63 +2,25 @@
 //! until it is copied, beside operations of others; and what happens when a caller never comes
 //! again. The network loses, copies and reorders datagrams by a seed.
 
-use ethermem_clio::memory::{HashKey, MemoryConfig, PageSize};
-use ethermem_clio::node::{Node, NodeConfig, Quota};
+#[path = "support/pages.rs"]
+mod pages;
+
+use ethermem_clio::node::Node;
 use ethermem_clio::transport::{
-    Client, ClientConfig, Completed, Event, Loan, OperationError, OperationId, PathId,
+    Client, Completed, Event, Loan, OperationError, OperationId, PathId,
 };
-use ethermem_units::{Bytes, Ns};
-use ethermem_wire::clio::{Epoch, Permissions, ProcessId, Protection, Request, SenderId, TenantId};
+use ethermem_units::Ns;
+use ethermem_wire::clio::{Epoch, Permissions, ProcessId, Protection, Request};
 use rand_xoshiro::SplitMix64;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
-const MS: u64 = 1_000_000;
-const PAGE: u64 = 4096;
+use pages::{MS, PAGE};
+
+const PAGES: u64 = 256;
 const DATAGRAM: usize = 10_000;
 const GIVE_UP: u64 = 2_000 * MS;
 /// Each caller's share of the memory.
 const SHARE: u64 = 32 * PAGE;
-
-fn client(protection: Protection, window: u32) -> Client {
-    let config = ClientConfig {
-        sender: SenderId(77),
-        tenant: TenantId(1),
-        protection,
-        datagram_bytes_max: DATAGRAM,
-        datagram_bytes_base: DATAGRAM,
-        window_max: window,
-        incast_window: Bytes(1 << 20),
-        queueing_target: Ns(200_000),
-        retry_after_min: Ns(40_000),
-        retry_after_max: Ns(100 * MS),
-        give_up_after: Ns(GIVE_UP),
-    };
-    Client::new(config).expect("a client can be so")
-}
-
-fn node(protection: Protection, epoch: Epoch) -> Node<Vec<u8>> {
-    let memory = MemoryConfig {
-        memory: Bytes(256 * PAGE),
-        page: PageSize::Kib4,
-        tlb_entries: 16,
-        fault_buffer_pages: 64,
-    };
-    let config = NodeConfig {
-        memory,
-        key: HashKey([11, 12]),
-        epoch,
-        sender: SenderId(u64::MAX),
-        protection,
-        data_bytes_max: 1 << 15,
-        processes_max: 4,
-        recent_requests: 1 << 10,
-        lifetime_max: Ns(100 * MS),
-        keep: Ns(5_000 * MS),
-        lease: Ns(u64::MAX),
-        tenants: vec![(TenantId(1), Quota::UNLIMITED)],
-    };
-    Node::new(config, vec![0; 256 * PAGE as usize]).expect("a node can be so")
-}
 
 /// One that waits for its write. It may go away, for its turns of a while.
 struct Caller {
@@ -88,8 +50,8 @@ struct World {
 impl World {
     fn new(protection: Protection, window: u32, seed: u64) -> World {
         let mut world = World {
-            client: client(protection, window),
-            node: node(protection, Epoch(1)),
+            client: pages::client(protection, DATAGRAM, window, Ns(GIVE_UP)),
+            node: pages::node(protection, Epoch(1), PAGES),
             now: 1,
             random: SplitMix64::seed_from_u64(seed),
             answers: Vec::new(),
@@ -433,7 +395,7 @@ fn a_restart_ends_a_lent_write() {
         if is_passed {
             world.turn(None);
         }
-        world.node = node(Protection::Carrier, Epoch(2));
+        world.node = pages::node(Protection::Carrier, Epoch(2), PAGES);
         let mut ended = Vec::new();
         for _ in 0..1000 {
             ended.append(&mut world.step(Some(&caller)));
