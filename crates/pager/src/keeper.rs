@@ -175,7 +175,7 @@ impl Keeper {
         self.held.number() == process
     }
 
-    /// The `waitpid` status of the program's first process, once it has ended.
+    /// The `waitpid` status of the program's first process, once it has ended; it is told once.
     pub(crate) fn status(&self) -> Option<c_int> {
         let mut status = [0; 4];
         match read(&self.status, &mut status) {
@@ -189,12 +189,8 @@ impl Keeper {
         let _ = self.first.signal(number);
     }
 
-    /// Once the first process has ended, sends a signal to the processes that it left. Returns
-    /// false while it runs.
-    pub(crate) fn pass_on_to_the_rest(&self, number: c_int) -> bool {
-        if self.first.signal(0).is_ok() {
-            return false;
-        }
+    /// Sends a signal to the processes that the first one left when it ended.
+    pub(crate) fn pass_on_to_the_rest(&self, number: c_int) {
         let keeper = self.held.number();
         let path = self.held.path(&format!("task/{keeper}/children"));
         let children = std::fs::read_to_string(path).unwrap_or_default();
@@ -206,7 +202,6 @@ impl Keeper {
                 let _ = child.signal(number);
             }
         }
-        true
     }
 
     /// Kills every process of the program, and the keeper. Later reports on traced threads are

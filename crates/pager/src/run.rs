@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::io;
 use std::os::fd::AsFd;
+use std::os::unix::process::ExitStatusExt as _;
 use std::process::ExitStatus;
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
@@ -516,13 +517,26 @@ impl Running<'_> {
         self.reap()
     }
 
-    /// Passes a signal that ended the first process on to those that it left.
+    /// Passes a signal that ended the first process on to those that it left. What it leaves when it
+    /// ends otherwise is not told of signals that it has handled.
     fn end_the_rest(&mut self) {
         if let Some(signal) = self.ending
-            && self.launched.keeper.pass_on_to_the_rest(signal as i32)
+            && let Some(status) = self.known_status()
         {
             self.ending = None;
+            let number = signal as i32;
+            // Shells end so when a signal ended what they waited for.
+            if status.signal() == Some(number) || status.code() == Some(128 + number) {
+                self.launched.keeper.pass_on_to_the_rest(number);
+            }
         }
+    }
+
+    fn known_status(&mut self) -> Option<ExitStatus> {
+        if self.status.is_none() {
+            self.status = self.launched.keeper.status().map(ExitStatus::from_raw);
+        }
+        self.status
     }
 
     /// Reaps ended processes and handles stopped threads. Returns whether the last process ended.
@@ -548,7 +562,7 @@ impl Running<'_> {
             News::Nothing => {}
             News::ByItself(which) => self.pager.leave_out(which),
             News::Ended(process, status) if self.launched.keeper.is(process) => {
-                self.status = self.launched.keeper.status().map(status_of);
+                self.known_status();
                 if !libc::WIFEXITED(status) {
                     return Err(Error::Lost("the process that keeps it was killed".to_owned()));
                 }
@@ -566,9 +580,4 @@ fn half_a_reading() -> Duration {
         before.elapsed()
     };
     (0..64).map(reading).min().unwrap_or_default() / 2
-}
-
-fn status_of(raw: i32) -> ExitStatus {
-    use std::os::unix::process::ExitStatusExt;
-    ExitStatus::from_raw(raw)
 }

@@ -115,6 +115,22 @@ fn a_signal_that_ends_the_program_reaches_what_it_left() {
     assert_eq!(ended.code().or(ended.signal().map(|signal| 128 + signal)), Some(128 + 15));
 }
 
+/// A shell handles the signal, goes on, and leaves a process on purpose.
+#[test]
+fn a_signal_that_the_program_handled_does_not_reach_what_it_leaves_later() {
+    let Some(folder) = paged() else { return };
+    let script = "trap ': > handled' TERM; : > started; \
+                  while [ ! -e handled ]; do sleep 0.01; done; (sleep 0.3; : > left) & exit 7";
+    let mut started = command(folder.path(), &["run", "--", "sh", "-c", script]).spawn().unwrap();
+    while !folder.path().join("started").exists() {
+        assert_eq!(started.try_wait().unwrap(), None, "the program runs");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    kill(Pid::from_raw(started.id().cast_signed()), Signal::SIGTERM).unwrap();
+    assert_eq!(started.wait().unwrap().code(), Some(7));
+    assert!(folder.path().join("left").exists(), "what it left came to its end");
+}
+
 #[test]
 fn a_profile_is_a_trace_of_what_was_remote() {
     let Some(folder) = paged() else { return };
