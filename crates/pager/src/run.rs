@@ -517,8 +517,8 @@ impl Running<'_> {
         self.reap()
     }
 
-    /// Passes a signal that ended the first process on to those that it left. What it leaves when it
-    /// ends otherwise is not told of signals that it has handled.
+    /// Passes a signal that ended the first process on to those that it left. What it leaves when
+    /// it ends otherwise is not told of signals that it has handled.
     fn end_the_rest(&mut self) {
         if let Some(signal) = self.ending
             && let Some(status) = self.known_status()
