@@ -1,0 +1,314 @@
+#!/usr/bin/env python3
+"""Measure gets from a memory node beside gets from Mooncake's store over TCP, both from Python.
+
+    python3 scripts/bench_mooncake.py --mooncake FOLDER [--command target/release/ethermem]
+        [--rounds 7] [--gets 2000] [--awake]
+
+FOLDER is a Python environment with `mooncake-transfer-engine`, or its `-non-cuda` variant. This
+script itself needs a Python with a release build of `ethermem`. All servers run all the while; each
+round measures both systems, in alternating order. Objects are drawn at random, every get is
+checked.
+"""
+
+import argparse
+import contextlib
+import json
+import os
+import shutil
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import ethermem
+from bench_kv import free_port, started
+from ethermem import kv
+from mooncake_peer import Form, Gets, Objects, WrongBytesError
+from swap_programs.command import BenchError, Parser, folder, markdown, spread, whole
+
+NS_PER_US = 1000
+ANSWER_S_MAX = 300
+START_S_MAX = 30
+RATIO_MIN = 2
+# Mooncake's documentation advises a pool of connections over TCP; without it each get connects.
+SETTINGS = {"MC_TCP_ENABLE_CONNECTION_POOL": "1"}
+
+
+@dataclass(frozen=True)
+class Case:
+    """What one get returns, and the ways to get it: several of theirs, one of ours."""
+
+    name: str
+    objects: Objects
+    rows: int
+    theirs: tuple[str, ...]
+    ours: str
+
+
+SIZES = {"264 B": Objects(264, 16384), "4 KiB": Objects(4096, 4096), "1 MiB": Objects(1 << 20, 64)}
+KNOWN = "place known"
+CASES = [
+    *(
+        case
+        for name, objects in SIZES.items()
+        for case in (
+            Case(f"{name}, by key", objects, 1, ("get", "get_into"), "Client.read"),
+            Case(f"{name}, {KNOWN}", objects, 1, ("session",), "Region.read_into"),
+        )
+    ),
+    Case("64 of 264 B, by key", SIZES["264 B"], 64, ("batch_get_into",), "Client.read"),
+    Case(
+        f"64 of 264 B, {KNOWN}",
+        SIZES["264 B"],
+        64,
+        ("batch_get_into", "get_into_ranges", "session"),
+        "Thread.gather_into",
+    ),
+]
+# What keeps a processor from halting, and gives way to any other program at once.
+SPIN = """
+import os
+os.sched_setaffinity(0, {%d})
+os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
+while True:
+    pass
+"""
+# Objects of which every byte is compared before the rounds, by each way.
+CHECKED_OBJECTS = 128
+
+
+class Peer:
+    """A client of Mooncake's store: mooncake_peer.py under Mooncake's Python."""
+
+    def __init__(self, python: Path, role: str, master: str, environment: dict[str, str]) -> None:
+        self.errors = tempfile.TemporaryFile("w+")  # noqa: SIM115
+        script = Path(__file__).with_name("mooncake_peer.py")
+        self.process = subprocess.Popen(
+            [python, script, role, master],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self.errors,
+            text=True,
+            env=environment,
+        )
+
+    def answer(self) -> Any:
+        """Return the next answer."""
+        timer = threading.Timer(ANSWER_S_MAX, self.process.kill)
+        timer.start()
+        line = self.process.stdout.readline()
+        timer.cancel()
+        if not line:
+            self.process.wait()
+            self.errors.seek(0)
+            said = ["ended", *filter(None, map(str.strip, self.errors))]
+            line = next((text for text in said if text.startswith("error: ")), said[-1])
+            raise BenchError(f"Mooncake's client: {line.removeprefix('error: ')}")
+        return json.loads(line)
+
+    def ask(self, do: str, objects: Objects, **words: Any) -> Any:
+        """Send a request about objects, and return its answer."""
+        request = {"do": do, "size": objects.size, "count": objects.count, "words": words}
+        with contextlib.suppress(BrokenPipeError):
+            self.process.stdin.write(json.dumps(request) + "\n")
+            self.process.stdin.flush()
+        return self.answer()
+
+
+@contextlib.contextmanager
+def peer(*words: Any) -> Iterator[Peer]:
+    """Run a client of Mooncake's store."""
+    running = Peer(*words)
+    try:
+        running.answer()
+        yield running
+    finally:
+        running.process.kill()
+        running.process.wait()
+
+
+@contextlib.contextmanager
+def master(program: Path, environment: dict[str, str]) -> Iterator[str]:
+    """Run Mooncake's master, and return its address once it listens."""
+    port, metrics = free_port(), free_port()
+    command = [program, f"--rpc_port={port}", f"--metrics_port={metrics}"]
+    command += ["--rpc_address=127.0.0.1", "--metrics_host=127.0.0.1"]
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    with subprocess.Popen(command, env=environment, **quiet) as process:
+        try:
+            deadline = time.monotonic() + START_S_MAX
+            while True:
+                with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port)):
+                    break
+                if process.poll() is not None or time.monotonic() > deadline:
+                    raise BenchError(f"{program} did not start")
+                time.sleep(0.1)
+            yield f"127.0.0.1:{port}"
+        finally:
+            process.terminate()
+
+
+@contextlib.contextmanager
+def mooncake(options: argparse.Namespace) -> Iterator[Peer]:
+    """Run Mooncake's store, filled, and return the client that gets."""
+    environment = SETTINGS | dict(os.environ)
+    python, program = (options.mooncake / "bin" / name for name in ("python", "mooncake_master"))
+    with (
+        master(program, environment) as address,
+        peer(python, "hold", address, environment) as holder,
+        peer(python, "get", address, environment) as getter,
+    ):
+        for objects in SIZES.values():
+            holder.ask("put", objects)
+            own, at = getter.ask("where", objects)
+            if own == at:
+                raise BenchError(f"objects of {objects.size} B are in the getting client's memory")
+        yield getter
+
+
+@contextlib.contextmanager
+def awake() -> Iterator[None]:
+    """Keep every processor of this program from halting."""
+    loops = [subprocess.Popen([sys.executable, "-c", SPIN % at]) for at in os.sched_getaffinity(0)]
+    try:
+        yield
+    finally:
+        for loop in loops:
+            loop.kill()
+            loop.wait()
+
+
+class Ours(Gets):
+    """A pool on a memory node with the objects, at addresses and in a key-value store."""
+
+    def __init__(self, pool: ethermem.Pool) -> None:
+        super().__init__()
+        self.thread = pool.thread()
+        self.client = kv.Store.create(pool).wait().client()
+        self.regions: dict[Objects, ethermem.Region] = {}
+        for objects in SIZES.values():
+            region = self.thread.alloc(objects.size * objects.count).wait()
+            for index in range(objects.count):
+                contents = objects.contents(index)
+                region.write_from(index * objects.size, contents)
+                self.client.put(objects.key(index).encode(), contents).wait()
+            self.regions[objects] = region
+
+    def made(self, name: str, objects: Objects, rows: int) -> Form:
+        """Return a way to get objects."""
+        region, size, read = self.regions[objects], objects.size, self.client.read
+        if name == "Client.read":
+
+            def keys(order: list[int]) -> list[bytes]:
+                return [objects.key(index).encode() for index in order]
+
+            if rows == 1:
+                return Form(keys, lambda key: read(key).wait(), None)
+            return Form(keys, lambda *keys: b"".join([read(key).wait() for key in keys]), None)
+        buffer = memoryview(bytearray(size * rows))
+        if name == "Region.read_into":
+            return Form(lambda order: (order[0] * size, buffer), region.read_into, buffer)
+
+        def gather(order: list[int]) -> tuple[list[tuple[int, int]], memoryview]:
+            return [(region.address + index * size, size) for index in order], buffer
+
+        return Form(gather, self.thread.gather_into, buffer)
+
+
+def percentiles(taken: list[int]) -> tuple[float, float]:
+    """Return the median and the 99th percentile, in microseconds."""
+    cuts = statistics.quantiles(taken, n=100, method="inclusive")
+    return cuts[49] / NS_PER_US, cuts[98] / NS_PER_US
+
+
+# The p50 and p99 of each round, by way.
+Found = dict[str, list[tuple[float, float]]]
+
+
+def measure(options: argparse.Namespace, getter: Peer, pool: Ours) -> dict[str, Found]:
+    """Measure both by turns, and return what was found of each case."""
+
+    def get(do: str, form: str, case: Case, gets: int, seed: int) -> list[int]:
+        words = {"name": form, "rows": case.rows, "gets": gets, "seed": seed}
+        if form in case.theirs:
+            return getter.ask(do, case.objects, **words)
+        return getattr(pool, do)(objects=case.objects, **words)
+
+    found: dict[str, Found] = {case.name: {} for case in CASES}
+    for case in CASES:
+        for form in (*case.theirs, case.ours):
+            get("check", form, case, max(1, CHECKED_OBJECTS // case.rows), 0)
+            found[case.name][form] = []
+        # The first round opens connections, and is left out.
+        for number in range(options.rounds + 1):
+            turns = [case.theirs, (case.ours,)]
+            for form in chain(*(turns if number % 2 == 0 else reversed(turns))):
+                taken = get("measure", form, case, options.gets, number)
+                if number > 0:
+                    found[case.name][form].append(percentiles(taken))
+    return found
+
+
+def row(case: Case, found: Found) -> list[str]:
+    """Return the cells of one case: Mooncake's faster way, ours, and the ratio."""
+    theirs = min(case.theirs, key=lambda form: statistics.median(p50 for p50, _ in found[form]))
+    cells = [case.name]
+    for form in (theirs, case.ours):
+        cells += [f"`{form}`", *map(spread, zip(*found[form], strict=True), (1, 1))]
+    pairs = zip(found[theirs], found[case.ours], strict=True)
+    ratios = [slow / fast for (slow, _), (fast, _) in pairs]
+    return [*cells, spread(ratios, 1), f"{RATIO_MIN}"]
+
+
+def table(found: dict[str, Found]) -> str:
+    """Return the results as a Markdown table."""
+    heads = ["get"]
+    for name in ("Mooncake", "ethermem"):
+        heads += [name, "p50, us", "p99, us"]
+    heads += ["ratio of p50", "asked, at least"]
+    return markdown(heads, [row(case, found[case.name]) for case in CASES])
+
+
+def main() -> int:
+    """Measure, and print the table."""
+    parser = Parser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--mooncake", type=folder, required=True, metavar="FOLDER")
+    parser.add_argument("--command", default="target/release/ethermem")
+    parser.add_argument("--rounds", type=whole(1, 100), default=7)
+    parser.add_argument("--gets", type=whole(100, 1_000_000), default=2000)
+    parser.add_argument(
+        "--awake",
+        action="store_true",
+        help="keep idle processors from halting: on a virtual machine, a sleeper wakes sooner",
+    )
+    options = parser.parse_args()
+    programs = [options.mooncake / "bin" / name for name in ("python", "mooncake_master")]
+    for program in (options.command, *map(str, programs)):
+        if shutil.which(program) is None:
+            raise BenchError(f"{program}: must be a program")
+    address = f"127.0.0.1:{free_port()}"
+    node = [options.command, "node", "--memory", "1GiB", "--listen", address, "--insecure"]
+    with (
+        awake() if options.awake else contextlib.nullcontext(),
+        started(node, "listening|serving"),
+        mooncake(options) as getter,
+        ethermem.Pool.open(f"udp://{address}") as pool,
+    ):
+        print(table(measure(options, getter, Ours(pool))))
+    return 0
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except (BenchError, ethermem.EthermemError, WrongBytesError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        sys.exit(2)
