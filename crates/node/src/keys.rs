@@ -66,7 +66,8 @@ pub const KEYS: [Key; 14] = [
         "poll_ms",
         "milliseconds",
         "`1`",
-        "it goes to sleep after so long without a datagram; until then one CPU is busy",
+        "it goes to sleep after so long without a datagram; until then one CPU is busy; at once \
+         where requests come less than ten times a second",
     ),
     key(
         "drain_ms_max",

@@ -62,6 +62,7 @@ impl Drop for Observer {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
         if let Some(thread) = self.thread.take() {
+            thread.thread().unpark();
             // The panic hook has already reported a panic of that thread.
             let _ = thread.join();
         }
@@ -78,7 +79,8 @@ fn run(metrics: Metrics, mut endpoint: Option<Endpoint>, stop: &AtomicBool) {
         let served = match &mut endpoint {
             Some(endpoint) => endpoint.serve(LOOK_EVERY, |asked| answer(asked, &own, &registry)),
             None => {
-                std::thread::sleep(LOOK_EVERY);
+                // Its end unparks it.
+                std::thread::park_timeout(LOG_EVERY);
                 Ok(())
             }
         };

@@ -60,8 +60,11 @@ pub trait Backend: Send {
     }
 
     /// Does periodic work although no thread waits. It must not complete an operation: its waiter
-    /// would find nothing in flight before it is notified.
-    fn tend(&mut self) {}
+    /// would find nothing in flight before it is notified. Returns the time after which it must be
+    /// tended again where no operation begins.
+    fn tend(&mut self) -> Duration {
+        Duration::MAX
+    }
 
     /// Releases what the pool holds outside this process.
     ///

@@ -17,6 +17,15 @@ use crate::notify::{Inbox, Notify};
 use crate::operation::{Asker, Op, OpId, Outcome, Reply};
 use crate::order::{Sequence, Touched, Tracker};
 
+/// How often a network is tended while no machine thread waits for it.
+const TEND_EVERY: Duration = Duration::from_millis(10);
+
+/// How often it is tended while no operation begins.
+const TEND_IDLE: Duration = Duration::from_millis(250);
+
+/// Without an operation for so many times, a pool counts as idle.
+const QUIET_TICKS: u32 = 2;
+
 /// Index of a thread in the pool, from 0.
 pub(crate) type ThreadId = usize;
 
@@ -41,6 +50,12 @@ pub(crate) struct Core {
     turns: (u16, u16),
     /// Number of operations that have completed.
     ends: u64,
+    /// True if no operation began since the backend was last tended.
+    is_quiet: bool,
+    /// How often in succession the backend was tended and no operation had begun.
+    quiet_ticks: u32,
+    /// The thread that tends the backend, while it takes a long rest.
+    tender: Option<std::thread::Thread>,
 }
 
 struct Thread {
@@ -91,6 +106,9 @@ impl Core {
             inboxes: Slab::new(),
             turns: (0, 0),
             ends: 0,
+            is_quiet: false,
+            quiet_ticks: 0,
+            tender: None,
         }
     }
 
@@ -104,9 +122,25 @@ impl Core {
         self.facts.lock_words.word(self.threads[thread].asker.process, thread)
     }
 
-    /// Lets the backend do periodic work although no thread waits.
-    pub(crate) fn tend(&mut self) {
-        self.backend.tend();
+    /// Lets the backend do periodic work although no thread waits, and returns for how long
+    /// `tender`, the thread that does so, may rest. It is unparked if an operation begins before
+    /// the end of a long rest.
+    pub(crate) fn tend(&mut self, tender: &std::thread::Thread) -> Duration {
+        let most = self.backend.tend();
+        self.quiet_ticks = if self.is_quiet { self.quiet_ticks.saturating_add(1) } else { 0 };
+        self.is_quiet = true;
+        let rests = self.quiet_ticks >= QUIET_TICKS && most > TEND_EVERY;
+        self.tender = rests.then(|| tender.clone());
+        if rests { most.min(TEND_IDLE) } else { TEND_EVERY }
+    }
+
+    /// Ends a long rest of the thread that tends the backend.
+    #[inline]
+    fn ends_quiet(&mut self) {
+        self.is_quiet = false;
+        if let Some(tender) = self.tender.take() {
+            tender.unpark();
+        }
     }
 
     /// Does an access that takes no time, for a thread with nothing in flight.
@@ -286,6 +320,7 @@ impl Core {
                 (sequence, Some(Box::new(op)))
             }
         };
+        self.ends_quiet();
         self.open(id, Open { thread, sequence, touched, held, notify, forgotten: false })
     }
 
@@ -495,5 +530,26 @@ mod tests {
         stepped.end(0);
         stepped.end(2);
         assert_eq!((core.drain(), core.ends()), (None, 3));
+    }
+
+    #[test]
+    fn an_idle_pool_is_tended_seldom_until_an_operation_begins() {
+        let (opened, _stepped) = opened();
+        let mut core = Core::new(opened);
+        let thread = core.new_thread(Asker { process: ProcessId(1), compute: 0 });
+        let here = std::thread::current();
+        let quiet = |core: &mut Core| (0..=QUIET_TICKS).map(|_| core.tend(&here)).collect();
+        let rests: Vec<Duration> = quiet(&mut core);
+        let (last, before) = rests.split_last().expect("several");
+        assert!(before.iter().all(|rest| *rest == TEND_EVERY), "{rests:?}");
+        assert_eq!(*last, TEND_IDLE);
+        assert!(matches!(core.submit(thread, Op::Sleep(Ps(1)), None), Submitted::Open(_)));
+        // It was unparked, so the rest is over at once.
+        let began = std::time::Instant::now();
+        std::thread::park_timeout(Duration::from_secs(60));
+        assert!(began.elapsed() < Duration::from_secs(30));
+        assert_eq!(core.tend(&here), TEND_EVERY);
+        let rests: Vec<Duration> = quiet(&mut core);
+        assert_eq!(rests.last(), Some(&TEND_IDLE), "{rests:?}");
     }
 }

@@ -14,9 +14,6 @@ use crate::wait::{Attempt, Seat, Step, Unfinished, Waiter, Why};
 /// Shortest rest for which the machine thread sleeps. For a shorter one it yields.
 const SLEEP_MIN: Duration = Duration::from_micros(20);
 
-/// How often a network is tended while no machine thread waits for it.
-const TEND_EVERY: Duration = Duration::from_millis(10);
-
 /// Number of steps without rest after which a machine thread lets others reach the pool.
 const PASSES_EACH_YIELD: u32 = 64;
 
@@ -103,10 +100,11 @@ impl Shared {
         let core = Arc::downgrade(&self.0.core);
         // The thread must not hold the state: the last user must not be this thread.
         let tend = move || {
+            let here = std::thread::current();
             while let Some(core) = Weak::upgrade(&core) {
-                locked(&core).tend();
+                let rest = locked(&core).tend(&here);
                 drop(core);
-                std::thread::sleep(TEND_EVERY);
+                std::thread::park_timeout(rest);
             }
         };
         std::thread::Builder::new().name("ethermem-tend".to_owned()).spawn(tend).map(drop)

@@ -15,6 +15,8 @@ use ethermem_kv::{Config, Look, Statistics, Store};
 use crate::absence::Absence;
 
 const LOOK_EVERY: Duration = Duration::from_millis(250);
+/// Interval of looks while no client asks.
+const LOOK_IDLE: Duration = Duration::from_secs(1);
 /// Largest number of looks in flight: as many as begin while the first is retried. A node that
 /// comes back is then found by a new look, and not by a retransmission after a long backoff.
 const LOOKS_MAX: usize = 16;
@@ -57,7 +59,13 @@ impl Keeper {
     }
 
     /// Begins a look if one is due, and returns the result of earlier ones.
-    pub(crate) fn look(&mut self, pool: &Pool, store: &Store, config: Config) -> Option<Found> {
+    pub(crate) fn look(
+        &mut self,
+        pool: &Pool,
+        store: &Store,
+        config: Config,
+        is_idle: bool,
+    ) -> Option<Found> {
         if let Some(opening) = &self.opening {
             match opening.try_recv() {
                 Ok(opened) => {
@@ -68,7 +76,8 @@ impl Keeper {
                 Err(TryRecvError::Disconnected) => self.opening = None,
             }
         }
-        if self.looked.elapsed() >= LOOK_EVERY && self.looks.len() < LOOKS_MAX {
+        let every = if is_idle { LOOK_IDLE } else { LOOK_EVERY };
+        if self.looked.elapsed() >= every && self.looks.len() < LOOKS_MAX {
             self.looked = Instant::now();
             self.looks.push_back(store.look());
         }

@@ -34,6 +34,10 @@ const EVENTS: usize = 1024;
 const WARN_EVERY: Duration = Duration::from_secs(10);
 /// Interval of periodic work: reading the stop flag, deleting expired keys.
 const TICK: Duration = Duration::from_millis(50);
+/// Interval of periodic work while no client asks for anything and no key can expire.
+const IDLE_TICK: Duration = Duration::from_millis(500);
+/// When no client asked for so long, the server counts as idle.
+const IDLE_AFTER: Duration = Duration::from_secs(1);
 /// Time for deleting expired keys in each tick.
 const REAPING: Duration = Duration::from_millis(1);
 /// Number of buckets visited at once for expired keys.
@@ -102,6 +106,8 @@ pub struct Server {
     /// Last logged state of the store.
     told: Option<Absence>,
     ticked: Instant,
+    /// When a client last asked for something.
+    asked_at: Instant,
     /// Last warning that no connection can be accepted.
     warned: Option<Instant>,
 }
@@ -152,6 +158,7 @@ impl Server {
             reaping: 0,
             told: None,
             ticked: Instant::now(),
+            asked_at: Instant::now(),
             warned: None,
         })
     }
@@ -206,12 +213,13 @@ impl Server {
 
     /// Polls the keeper, and acts on its results.
     fn keep(&mut self) {
+        let is_idle = self.is_idle();
         let Server { keeper: Some(keeper), state, store, config, .. } = self else { return };
         let before = state.absence();
         if before == Some(Absence::Gone) {
             keeper.open(*config);
         }
-        let found = keeper.look(&state.pool, store, *config);
+        let found = keeper.look(&state.pool, store, *config, is_idle);
         let now = match found {
             None => before,
             // A command may have found the loss before a look did.
@@ -265,14 +273,24 @@ impl Server {
         let _ = std::thread::Builder::new().name("kv-close".to_owned()).spawn(gone);
     }
 
+    /// True if nothing but the store's own state needs a look.
+    fn is_idle(&self) -> bool {
+        let is_asked = self.asked_at.elapsed() < IDLE_AFTER;
+        !is_asked && !self.state.keys_may_end.get() && self.told.is_none()
+    }
+
     /// Polls for events, and queues the connections concerned.
     fn wait(&mut self) -> Result<(), Error> {
-        let timeout = if self.queue.is_empty() { TICK } else { Duration::ZERO };
+        let tick = if self.is_idle() { IDLE_TICK } else { TICK };
+        let timeout = if self.queue.is_empty() { tick } else { Duration::ZERO };
         match self.poll.poll(&mut self.events, Some(timeout)) {
             Err(error) if error.kind() != io::ErrorKind::Interrupted => {
                 return Err(Error::Wait(error));
             }
             _ => {}
+        }
+        if !self.events.is_empty() || !self.queue.is_empty() {
+            self.asked_at = Instant::now();
         }
         let mut accepts = false;
         for event in &self.events {

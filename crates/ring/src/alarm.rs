@@ -50,8 +50,10 @@ impl Alarm {
         second: Option<BorrowedFd<'_>>,
         most: Duration,
     ) -> PollFlags {
+        if most >= FAR || !self.maker.is_here() {
+            return sleep(first, second, Err(most));
+        }
         let mut timer = match self.timer.try_lock() {
-            _ if most >= FAR || !self.maker.is_here() => return sleep(first, second, Err(most)),
             Ok(timer) => timer,
             Err(TryLockError::Poisoned(timer)) => timer.into_inner(),
             Err(TryLockError::WouldBlock) => return sleep(first, second, Err(most)),

@@ -22,6 +22,8 @@ const PAUSE_MIN: Duration = Duration::from_millis(10);
 const PAUSE_MAX: Duration = Duration::from_secs(1);
 /// Number of samples after which polling has proved right.
 const SAMPLES_OF_TRUST: u32 = 256;
+/// Number of long gaps in succession after which polling does not pay.
+const LONG_GAPS: u32 = 2;
 
 /// What a thread does while there is no datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -165,6 +167,25 @@ impl Rule {
     }
 }
 
+/// The latest gaps between requests, which tell whether polling after a request pays.
+#[derive(Debug, Default)]
+pub(crate) struct Gaps {
+    /// Number of long ones in succession.
+    long: u32,
+}
+
+impl Gaps {
+    /// A gap ended with a request.
+    pub(crate) fn add(&mut self, is_long: bool) {
+        self.long = if is_long { self.long.saturating_add(1) } else { 0 };
+    }
+
+    /// True if the thread polled in vain after each of the last requests.
+    pub(crate) fn are_long(&self) -> bool {
+        self.long >= LONG_GAPS
+    }
+}
+
 /// How often the scheduler took the processor from this thread, or gave it away at a yield.
 #[cfg(target_os = "linux")]
 fn involuntary_switches() -> u64 {
@@ -193,6 +214,19 @@ mod tests {
             }
         }
         slept
+    }
+
+    #[test]
+    fn one_short_gap_makes_polling_pay_again() {
+        let mut gaps = Gaps::default();
+        for (is_long, are_long) in [(true, false), (true, true), (true, true)] {
+            gaps.add(is_long);
+            assert_eq!(gaps.are_long(), are_long);
+        }
+        gaps.add(false);
+        assert!(!gaps.are_long());
+        gaps.add(true);
+        assert!(!gaps.are_long());
     }
 
     #[test]

@@ -16,7 +16,7 @@ use crate::carrier::place::{RingError, RingPlace};
 use crate::carrier::train::Trains;
 use crate::carrier::{Carrier, RingCarrier, UdpCarrier, socket};
 use crate::operator::{Operator, Questions};
-use crate::patience::{Patience, Wait};
+use crate::patience::{Gaps, Patience, Wait};
 use crate::seal::NodeSeal;
 use crate::snapshot::{Latencies, Published, ServerCounters, Snapshot};
 
@@ -28,6 +28,13 @@ const TEND_EVERY: u32 = 64;
 const TEND_AFTER: Duration = Duration::from_millis(1);
 /// Longest sleep, so that lease expiry and the stop flag are noticed.
 const SLEEP_MAX: Duration = Duration::from_millis(20);
+/// Longest sleep of a node that was quiet for [`IDLE_AFTER`], or is asked seldom.
+const SLEEP_IDLE: Duration = Duration::from_millis(250);
+/// Requests that come more seldom find a sleeping node: to poll after each would be in vain. Gaps
+/// that other programs' turns make are shorter.
+const LONG_GAP: Duration = Duration::from_millis(100);
+/// Without a request for so long, a node counts as idle.
+const IDLE_AFTER: Duration = Duration::from_millis(250);
 /// Largest age of published data.
 const PUBLISH_EVERY: Ns = Ns(100_000_000);
 /// Interval of looking through all processes for one that is dead, which takes microseconds.
@@ -248,14 +255,18 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Server<B> {
         let (mut quiet_since, mut turns, mut heard) = (Instant::now(), 0_u32, false);
         let (mut tended_at, mut sweeps, mut more) = (quiet_since, true, false);
         let mut sweep_at = Ns::ZERO;
+        let mut gaps = Gaps::default();
+        // Where a sleep came to its end, there is nothing to poll for.
+        let mut slept = false;
         let mut state = State { processes: self.answerer.node.processes(), quiet: Duration::ZERO };
         while !done(&state) {
             let came = self.serve()?;
             turns += 1;
             heard |= came;
             let wait = self.judge(came);
+            let stays_quiet = std::mem::take(&mut slept) && !came;
             // Operations of several slices get idle time, and a share of the rest.
-            if turns < TEND_EVERY && (came || !self.answerer.node.runs_wait()) {
+            if !stays_quiet && turns < TEND_EVERY && (came || !self.answerer.node.runs_wait()) {
                 if wait == Wait::Poll {
                     continue;
                 }
@@ -279,19 +290,26 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Server<B> {
             }
             state.processes = self.answerer.node.processes();
             // A datagram of any turn counts, and not only one of this turn.
-            if std::mem::take(&mut heard) || more {
+            let heard = std::mem::take(&mut heard);
+            if heard {
+                gaps.add(quiet_since.elapsed() >= poll_for.max(LONG_GAP));
+            }
+            if heard || more {
                 quiet_since = Instant::now();
             }
             state.quiet = quiet_since.elapsed();
-            let gives_way = wait == Wait::Sleep && !more;
+            let is_seldom = gaps.are_long();
+            let gives_way = (wait == Wait::Sleep || is_seldom) && !more;
             let is_quiet = gives_way || quiet_since.elapsed() >= poll_for;
             // A node that gives way is quiet between any two requests.
             sweeps = is_quiet && now >= sweep_at && self.answerer.node.sweep(now);
             if is_quiet && !sweeps && now >= sweep_at {
                 sweep_at = now.saturating_add(SWEEP_EVERY);
             }
-            if is_quiet && !sweeps {
-                self.sleep(SLEEP_MAX);
+            slept = is_quiet && !sweeps;
+            if slept {
+                let is_idle = is_seldom || state.quiet >= IDLE_AFTER;
+                self.sleep(if is_idle { SLEEP_IDLE } else { SLEEP_MAX });
             }
         }
         self.publish(self.answerer.now());

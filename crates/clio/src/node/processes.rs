@@ -45,6 +45,9 @@ pub(super) struct Processes {
     lease: Ns,
     /// The place at which [`Processes::dead`] continues.
     swept: usize,
+    /// Up to and including this time, no process is dead and still has its memory. Leases only get
+    /// longer, and one that begins later ends later.
+    none_dead_until: Option<Ns>,
 }
 
 /// A process that is dead and still has its memory.
@@ -86,6 +89,7 @@ impl Processes {
             free: (0..most).collect(),
             lease,
             swept: 0,
+            none_dead_until: None,
         }
     }
 
@@ -130,6 +134,7 @@ impl Processes {
         let place = &mut self.places[usize::from(space.0)];
         if place.life == Life::Lives {
             place.life = Life::Dead;
+            self.none_dead_until = None;
         }
     }
 
@@ -146,8 +151,13 @@ impl Processes {
         self.free.push_back(space.0);
     }
 
-    /// The next process that is dead and still has its memory, among this many places.
+    /// The next process that is dead and still has its memory, among this many places. After a
+    /// look at all of them, it looks again when the first lease may be over.
     pub(super) fn dead(&mut self, now: Ns, places: usize) -> Option<Dead> {
+        if self.none_dead_until.is_some_and(|until| now <= until) {
+            return None;
+        }
+        self.none_dead_until = None;
         for _ in 0..places.min(self.places.len()) {
             let at = self.swept;
             self.swept = (at + 1) % self.places.len();
@@ -157,7 +167,18 @@ impl Processes {
                 return Some(Dead { caller, has_lapsed: place.life == Life::Lives });
             }
         }
+        if places >= self.places.len() {
+            self.none_dead_until = Some(self.first_end(now));
+        }
         None
+    }
+
+    /// When the first lease of those that live may be over, or that of a process made now.
+    fn first_end(&self, now: Ns) -> Ns {
+        let living = self.places.iter().filter(|place| place.process != 0);
+        let living = living.filter(|place| place.life == Life::Lives);
+        let first = living.map(|place| place.seen).min().unwrap_or(now);
+        first.min(now).saturating_add(self.lease)
     }
 
     /// Number of places.
@@ -216,6 +237,51 @@ mod tests {
         assert_eq!([one, two, three], [1, 2, 3].map(ProcessId));
         assert_eq!(processes.alive(now, ProcessId(0), T), None);
         assert_eq!(processes.alive(now, ProcessId(u32::MAX), T), None);
+    }
+
+    #[test]
+    fn the_dead_are_looked_for_when_a_lease_may_be_over() {
+        let mut processes = processes(3);
+        let dead = |processes: &mut Processes, now| {
+            processes.dead(Ns(now), usize::MAX).map(|dead| (dead.caller.1, dead.has_lapsed))
+        };
+        assert_eq!(dead(&mut processes, 7), None);
+        assert_eq!(processes.none_dead_until, Some(Ns(107)));
+        let (one, first) = processes.create(Ns(10), T).expect("three places");
+        let (two, _) = processes.create(Ns(20), T).expect("three places");
+        let (own, kept) = processes.create(Ns(20), T).expect("three places");
+        processes.keep(kept);
+        // The bound of an empty table is over before any lease of what came later.
+        assert_eq!(dead(&mut processes, 108), None);
+        assert_eq!(processes.none_dead_until, Some(Ns(110)));
+        processes.heard(Ns(109), one, T).expect("it lives");
+        // The second is over at 120, which the bound of 110 must not hide.
+        assert_eq!(dead(&mut processes, 111), None);
+        assert_eq!(processes.none_dead_until, Some(Ns(120)));
+        assert_eq!(dead(&mut processes, 120), None);
+        assert_eq!(dead(&mut processes, 121), Some((two, true)));
+        let space = processes.index.find(T, two).expect("it is there");
+        processes.begin_end(space);
+        assert_eq!(dead(&mut processes, 122), None);
+        assert_eq!(processes.none_dead_until, Some(Ns(209)));
+        // What is killed has no lease to wait for.
+        processes.kill(first);
+        assert_eq!(dead(&mut processes, 123), Some((one, false)));
+        processes.kill(kept);
+        processes.begin_end(first);
+        assert_eq!(dead(&mut processes, 124), Some((own, false)));
+    }
+
+    #[test]
+    fn a_look_at_some_places_says_nothing_of_the_others() {
+        let mut processes = processes(3);
+        let (one, _) = processes.create(Ns(0), T).expect("three places");
+        assert!(processes.dead(Ns(101), 0).is_none());
+        processes.swept = 1;
+        assert!(processes.dead(Ns(101), 2).is_none());
+        assert_eq!(processes.none_dead_until, None);
+        let found = processes.dead(Ns(101), 1).expect("its place is looked at");
+        assert_eq!(found.caller.1, one);
     }
 
     #[test]

@@ -437,10 +437,11 @@ impl Backend for Remote {
     /// Keeps processes alive and retransmits lost requests, whether or not a thread waits. The node
     /// ends a process whose client is silent. What is heard counts also when no thread waits: a
     /// cache in front of this backend asks [`Backend::doubts`] at every hit.
-    fn tend(&mut self) {
+    fn tend(&mut self) -> Duration {
         self.keep_alive();
         self.send_gathered();
         self.listen();
+        if self.asked.is_empty() { self.until_beat() } else { Duration::ZERO }
     }
 
     fn waits(&self) -> Option<(usize, Wait)> {

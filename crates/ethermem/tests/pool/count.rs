@@ -68,8 +68,8 @@ impl Backend for Count {
         self.0.direct().is_some().then_some(self)
     }
 
-    fn tend(&mut self) {
-        self.0.tend();
+    fn tend(&mut self) -> Duration {
+        self.0.tend()
     }
 
     fn end(&mut self, why: End) -> Result<(), Error> {

@@ -165,11 +165,12 @@ impl Backend for Stepped {
         if has_direct { Some(self) } else { None }
     }
 
-    fn tend(&mut self) {
+    fn tend(&mut self) -> Duration {
         if let Some(tended) = &self.state().tended {
             // The test may have ended.
             let _ = tended.send(());
         }
+        Duration::MAX
     }
 
     fn end(&mut self, _: End) -> Result<(), Error> {

@@ -50,3 +50,18 @@ fn an_operator_is_answered_without_a_sleep_between_slices() {
     // Some pass before the question comes.
     assert!(sleeps < u64::from(PLACES) / 64 / 2, "{sleeps} sleeps");
 }
+
+/// Before, it looked at its socket 64 times at the end of each sleep, and slept for 20 ms.
+#[test]
+fn an_idle_node_looks_at_its_socket_seldom() {
+    let mut server = giving_way();
+    server.patience = Patience::new();
+    let (began, mut looks) = (Instant::now(), 0_u32);
+    let done = || {
+        let passed = began.elapsed();
+        looks += u32::from(passed >= 4 * IDLE_AFTER);
+        passed >= 10 * IDLE_AFTER
+    };
+    server.run_asking(Duration::from_millis(1), done).expect("it serves");
+    assert!(looks < 40, "{looks} looks in 1.5 s");
+}

@@ -379,8 +379,8 @@ impl Backend for Cached {
         self.inner.doubts()
     }
 
-    fn tend(&mut self) {
-        self.inner.tend();
+    fn tend(&mut self) -> Duration {
+        self.inner.tend()
     }
 
     fn end(&mut self, why: End) -> Result<(), Error> {

@@ -120,6 +120,13 @@ impl Remote {
         }
     }
 
+    /// Time until processes must be kept alive again.
+    pub(super) fn until_beat(&self) -> Duration {
+        self.lease.map_or(Duration::MAX, |lease| {
+            (lease / BEATS_IN_LEASE).saturating_sub(self.beat.elapsed())
+        })
+    }
+
     fn alive(&self) -> Vec<ProcessId> {
         let alive = self.processes.iter().filter(|(_, life)| **life == Life::Alive);
         alive.map(|(&process, _)| process).collect()
