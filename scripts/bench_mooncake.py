@@ -28,11 +28,16 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-import ethermem
 from bench_kv import free_port, started
-from ethermem import kv
 from mooncake_peer import Form, Gets, Objects, WrongBytesError
 from swap_programs.command import BenchError, Parser, folder, markdown, spread, whole
+
+try:
+    import ethermem
+    from ethermem import kv
+except ImportError as error:
+    print(f"error: {error}: this Python must have a release build of ethermem", file=sys.stderr)
+    sys.exit(2)
 
 NS_PER_US = 1000
 ANSWER_S_MAX = 300

@@ -15,6 +15,7 @@ import os
 import random
 import sys
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -76,16 +77,16 @@ class Form:
     buffer: memoryview | None
 
 
-class Gets:
+class Gets(ABC):
     """The gets of one system, by each of its ways."""
 
     def __init__(self) -> None:
         self.forms: dict[tuple[str, Objects, int], Form] = {}
         self.edges: dict[Objects, list[tuple[bytes, bytes]]] = {}
 
+    @abstractmethod
     def made(self, name: str, objects: Objects, rows: int) -> Form:
         """Return a new form of that name."""
-        raise NotImplementedError
 
     def form(self, *words: Any) -> Form:
         """Return a form, the same for the same words."""
@@ -224,6 +225,9 @@ class Mooncake(Gets):
 
 def main() -> int:
     """Answer requests until the input ends."""
+    if sys.argv[1:2] not in (["hold"], ["get"]) or len(sys.argv[2:]) != 1:
+        print("error: the arguments must be hold or get, and the master's address", file=sys.stderr)
+        return 2
     # Whatever the library prints goes to standard error.
     answers = os.fdopen(os.dup(sys.stdout.fileno()), "w", buffering=1)
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
