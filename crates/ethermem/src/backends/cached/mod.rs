@@ -86,6 +86,8 @@ pub(super) struct Cached {
     passing: Vec<(usize, Lines)>,
     /// The operation that passes the whole cache, if there is one.
     passing_all: Option<usize>,
+    /// An operation past the cache has let its lines go since works were last tried.
+    has_passed: bool,
     /// Number of fetches in flight.
     fetches: usize,
     /// The inner backend's last count of doubts, and the processes that may be lost since.
@@ -182,6 +184,7 @@ impl Cached {
             parked: VecDeque::new(),
             passing: Vec::new(),
             passing_all: None,
+            has_passed: false,
             fetches: 0,
             doubtful: FxHashSet::default(),
             probing: FxHashSet::default(),
@@ -264,11 +267,18 @@ impl Cached {
         }
     }
 
-    /// Tries everything once that waits for others.
+    /// Tries everything that waits for others, and once more when one of them let go what the
+    /// others wait for: nothing else may end that would try those before it again.
     fn unpark(&mut self) {
-        for _ in 0..self.parked.len() {
-            let Some(place) = self.parked.pop_front() else { break };
-            self.step(place);
+        loop {
+            self.has_passed = false;
+            for _ in 0..self.parked.len() {
+                let Some(place) = self.parked.pop_front() else { break };
+                self.step(place);
+            }
+            if !self.has_passed {
+                break;
+            }
         }
     }
 

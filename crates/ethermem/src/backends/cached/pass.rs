@@ -230,6 +230,7 @@ impl Cached {
 
     /// Lets accesses use the lines of a pass again.
     pub(super) fn passed(&mut self, place: usize) {
+        self.has_passed = true;
         self.passing.retain(|&(other, _)| other != place);
         if self.passing_all == Some(place) {
             self.passing_all = None;

@@ -325,7 +325,7 @@ fn finish(
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
 
     /// What a thread reads is what it wrote last, and what was released is at the node.
     #[test]
@@ -340,4 +340,11 @@ proptest! {
     fn a_write_without_an_answer_is_kept_until_it_is_done(seed: u64, line in 0..3_u32) {
         run(seed, 4096, 64 << (2 * line), 10, 4_000)?;
     }
+}
+
+/// A read waits behind an operation past the cache, and is tried just before that one ends with
+/// the error of a write; nothing else is in flight then that could try the read again.
+#[test]
+fn a_failed_pass_lets_go_what_was_tried_before_it() -> Result<(), TestCaseError> {
+    run(2_018_334_691_141_149_527, 4096, 256, 10, 4_000)
 }
