@@ -65,7 +65,7 @@ CASES = [
         case
         for name, objects in SIZES.items()
         for case in (
-            Case(f"{name}, by key", objects, 1, ("get", "get_into"), "Client.read"),
+            Case(f"{name}, by key", objects, 1, ("get", "get_into"), "Client.read_into"),
             Case(f"{name}, {KNOWN}", objects, 1, ("session",), "Region.read_into"),
         )
     ),
@@ -210,15 +210,19 @@ class Ours(Gets):
     def made(self, name: str, objects: Objects, rows: int) -> Form:
         """Return a way to get objects."""
         region, size, read = self.regions[objects], objects.size, self.client.read
+        buffer = memoryview(bytearray(size * rows))
         if name == "Client.read":
 
             def keys(order: list[int]) -> list[bytes]:
                 return [objects.key(index).encode() for index in order]
 
-            if rows == 1:
-                return Form(keys, lambda key: read(key).wait(), None)
             return Form(keys, lambda *keys: b"".join([read(key).wait() for key in keys]), None)
-        buffer = memoryview(bytearray(size * rows))
+        if name == "Client.read_into":
+
+            def key(order: list[int]) -> tuple[bytes, memoryview]:
+                return objects.key(order[0]).encode(), buffer
+
+            return Form(key, self.client.read_into, buffer)
         if name == "Region.read_into":
             return Form(lambda order: (order[0] * size, buffer), region.read_into, buffer)
 

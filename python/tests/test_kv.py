@@ -37,6 +37,30 @@ def test_every_operation_says_what_it_found(pool, index):
     assert client.read(b"other").wait() is None
 
 
+@pytest.mark.parametrize("index", INDEXES)
+def test_a_value_goes_to_a_buffer_of_the_program(pool, index):
+    client = kv.Store.create(pool).wait().client(index)
+    buffer = bytearray(b"\xee" * 100_000)
+    assert client.read_into(b"key", buffer) is None
+    for value in [b"", b"short", bytes(range(250)) * 280]:
+        client.put(b"key", value).wait()
+        assert client.read_into(bytearray(b"key"), buffer) == len(value)
+        assert buffer == value + b"\xee" * (100_000 - len(value))
+        buffer[:] = b"\xee" * 100_000
+    with pytest.raises(ethermem.LengthError, match="a buffer of 69999 B: must be at least 70000"):
+        client.read_into(b"key", bytearray(69_999))
+    with pytest.raises(ethermem.InputError, match="cannot be written: must be writable"):
+        client.read_into(b"key", bytes(100_000))
+    pending = client.read(b"key")
+    if pending.poll():
+        pending.wait()
+    else:
+        with pytest.raises(RuntimeError, match="one operation at a time"):
+            client.read_into(b"key", buffer)
+        pending.wait()
+    assert client.read_into(b"key", memoryview(buffer)[10:]) == 70_000
+
+
 def test_both_walks_see_one_store(pool):
     store = kv.Store.create(pool, memory_nodes=1, buckets=2, hash_seed=7).wait()
     clients = {index: store.client(index, 0) for index in INDEXES}

@@ -161,11 +161,13 @@ impl From<Error> for Failure {
 impl From<ethermem_kv::Error> for Failure {
     fn from(error: ethermem_kv::Error) -> Failure {
         use ethermem_kv::Error::{
-            BadAnswer, BadConfig, Damaged, KeyTooLong, Pool, Uncertain, ValueTooLong,
+            BadAnswer, BadConfig, BufferTooShort, Damaged, KeyTooLong, Pool, Uncertain,
+            ValueTooLong,
         };
         let status = match error {
             Pool(error) => return error.into(),
             KeyTooLong { .. } | ValueTooLong { .. } => Status::TooLong,
+            BufferTooShort { .. } => Status::BufferTooSmall,
             BadConfig { .. } => Status::BadArgument,
             BadAnswer { .. } | Damaged { .. } => Status::Offload,
             Uncertain(_) => Status::Uncertain,

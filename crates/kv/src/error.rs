@@ -27,6 +27,14 @@ pub enum Error {
         /// Length of the value in bytes.
         bytes: usize,
     },
+    /// The buffer is shorter than the value that it is to take.
+    #[error("a buffer of {buffer} B: must be at least {value}, the value's length")]
+    BufferTooShort {
+        /// Length of the value in bytes.
+        value: usize,
+        /// Length of the buffer in bytes.
+        buffer: usize,
+    },
     /// A value of the configuration is not allowed.
     #[error("{what}: must be {allowed}")]
     BadConfig {

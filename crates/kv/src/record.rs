@@ -18,7 +18,7 @@
 //! | 0 | 8 | check of the value, and of the link that the block is reached by |
 //! | 8 | | value |
 
-use xxhash_rust::xxh3::xxh3_64_with_seed;
+use twox_hash::XxHash3_64;
 
 use crate::link::Link;
 
@@ -80,7 +80,7 @@ pub(crate) struct Head {
 
 /// Hash of a key.
 pub(crate) fn hash_of(key: &[u8], seed: u64) -> u64 {
-    xxh3_64_with_seed(key, seed)
+    XxHash3_64::oneshot_with_seed(seed, key)
 }
 
 /// True if a value must be stored apart from its key.
@@ -145,16 +145,20 @@ impl Apart {
     pub(crate) fn encode(self, value: &[u8], to: &mut Vec<u8>) {
         to.clear();
         to.reserve(APART_HEADER_BYTES + value.len());
-        to.extend_from_slice(&xxh3_64_with_seed(value, self.link.word()).to_le_bytes());
+        to.extend_from_slice(&XxHash3_64::oneshot_with_seed(self.link.word(), value).to_le_bytes());
         to.extend_from_slice(value);
     }
 
     /// The value in its block's bytes; `None` if the block has another use.
     pub(crate) fn parse(self, bytes: &[u8]) -> Option<&[u8]> {
         let (check, value) = bytes.split_at_checked(APART_HEADER_BYTES)?;
-        let whole = value.len() as u64 == self.bytes
-            && word(check, 0) == xxh3_64_with_seed(value, self.link.word());
-        whole.then_some(value)
+        self.is_checked(word(check, 0), value).then_some(value)
+    }
+
+    /// True if these bytes are the value, whole, by the check that its block begins with.
+    pub(crate) fn is_checked(self, check: u64, value: &[u8]) -> bool {
+        value.len() as u64 == self.bytes
+            && check == XxHash3_64::oneshot_with_seed(self.link.word(), value)
     }
 }
 
@@ -250,7 +254,7 @@ impl Record<'_> {
 }
 
 fn check_of(link: Link, next: u64, body: &[u8]) -> u64 {
-    xxh3_64_with_seed(body, link.word()).wrapping_add(next.wrapping_mul(NEXT_FACTOR))
+    XxHash3_64::oneshot_with_seed(link.word(), body).wrapping_add(next.wrapping_mul(NEXT_FACTOR))
 }
 
 #[cfg(test)]

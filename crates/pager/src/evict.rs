@@ -6,7 +6,7 @@ use ethermem_trace::{Access, AccessKind};
 use ethermem_units::Bytes;
 use nix::errno::Errno;
 use smallvec::SmallVec;
-use xxhash_rust::xxh3::xxh3_128_with_seed;
+use twox_hash::XxHash3_128;
 
 use crate::agent::Answer;
 use crate::pager::Pager;
@@ -203,7 +203,7 @@ impl Pager<'_> {
             self.counts.empty_pages += 1;
             (entry.state, entry.slot) = (State::Unknown, NO_SLOT);
         } else {
-            let hash = xxh3_128_with_seed(content, self.seed);
+            let hash = XxHash3_128::oneshot_with_seed(self.seed, content);
             if slot.is_some() && entry.hash == hash {
                 self.counts.dropped_pages += 1;
             } else {

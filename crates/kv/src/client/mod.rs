@@ -4,6 +4,7 @@ mod blocks;
 mod growth;
 mod job;
 mod node;
+mod read;
 mod scan;
 mod together;
 mod walk;
@@ -149,35 +150,6 @@ impl Client {
     /// As [`Client::create`].
     pub async fn delete(&mut self, key: &[u8]) -> Result<bool, Error> {
         self.delete_when(key, When::Always).await.map(Written::is_done)
-    }
-
-    /// Reads the value of a key, if the key exists.
-    ///
-    /// # Errors
-    /// [`Error`].
-    pub async fn read(&mut self, key: &[u8]) -> Result<Option<Value>, Error> {
-        let own = |entry: Entry<'_>| {
-            let Entry { value, tag, version } = entry;
-            Value { bytes: value.to_vec(), tag, version }
-        };
-        self.read_with(key, own).await
-    }
-
-    /// Calls a function with the value of a key, without copying the value.
-    ///
-    /// # Errors
-    /// [`Error`].
-    pub async fn read_with<R>(
-        &mut self,
-        key: &[u8],
-        show: impl FnOnce(Entry<'_>) -> R,
-    ) -> Result<Option<R>, Error> {
-        let hashed = self.hashed(key)?;
-        self.settle().await;
-        match self.index {
-            Index::Client => self.read_walking(hashed, show).await,
-            Index::Node => self.read_at_node(hashed, show).await,
-        }
     }
 
     /// Stores a value and a tag (a number of the application's own) under a condition. With

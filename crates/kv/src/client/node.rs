@@ -3,6 +3,7 @@
 use ethermem::{Address, Pending};
 
 use super::job::{End, Job};
+use super::read::Held;
 use super::{Client, Entry, Hashed, Written};
 use crate::call::{Answer, Became, Request, Version, What, When};
 use crate::error::Error;
@@ -24,30 +25,23 @@ impl Client {
         self.thread.offload(KeyValue::NAME, request.shard, &self.buffer, &[])
     }
 
-    pub(super) async fn read_at_node<R>(
+    /// Looks a key up by a call; shows its value if it comes with the answer.
+    pub(super) async fn look_up_at_node<R>(
         &mut self,
         hashed: Hashed<'_>,
         show: impl FnOnce(Entry<'_>) -> R,
-    ) -> Result<Option<R>, Error> {
+    ) -> Result<Option<Held<R>>, Error> {
         let header = self.header(hashed.shard);
-        let mut met = None;
-        loop {
-            let request = hashed.request(What::Get, header);
-            let answered = self.call(&request).await?;
-            let answer = answer(&answered, header)?;
-            let Some(link) = answer.link() else { return Ok(None) };
-            let (tag, version) = (answer.tag, Version(link));
-            if answer.became == Became::Done {
-                return Ok(Some(show(Entry { value: answer.bytes, tag, version })));
-            }
-            let apart = Apart::from_bytes(answer.bytes);
-            let apart = apart.ok_or(Error::BadAnswer { memory: header.memory() })?;
-            let bytes = self.fetch_apart(header.memory(), apart).await?;
-            if let Some(value) = apart.parse(&bytes) {
-                return Ok(Some(show(Entry { value, tag, version })));
-            }
-            self.retry(hashed.shard, &mut met, link.word())?;
+        let answered = self.call(&hashed.request(What::Get, header)).await?;
+        let answer = answer(&answered, header)?;
+        let Some(link) = answer.link() else { return Ok(None) };
+        if answer.became == Became::Done {
+            let entry = Entry { value: answer.bytes, tag: answer.tag, version: Version(link) };
+            return Ok(Some(Held::Here(show(entry))));
         }
+        let apart = Apart::from_bytes(answer.bytes);
+        let apart = apart.ok_or(Error::BadAnswer { memory: header.memory() })?;
+        Ok(Some(Held::Apart { apart, tag: answer.tag, link }))
     }
 
     pub(super) async fn change_at_node(

@@ -5,12 +5,13 @@ use ethermem::Address;
 use ethermem::Error::Full;
 
 use super::job::{End, Job};
+use super::read::Held;
 use super::{Client, Entry, Hashed, Written};
 use crate::call::{Version, When};
 use crate::error::Error;
 use crate::layout::{EMPTY, MOVED, UNSET};
 use crate::link::{Class, Link};
-use crate::record::{Apart, Record, Stored, is_apart};
+use crate::record::{Record, Stored, is_apart};
 
 /// The records of a walk, in order; buffers are reused to avoid reallocation.
 #[derive(Default)]
@@ -57,28 +58,19 @@ impl Chain {
 }
 
 impl Client {
-    pub(super) async fn read_walking<R>(
+    /// Looks a key up by a walk; shows its value if it is in its record.
+    pub(super) async fn look_up_walking<R>(
         &mut self,
         hashed: Hashed<'_>,
         show: impl FnOnce(Entry<'_>) -> R,
-    ) -> Result<Option<R>, Error> {
-        let memory = self.header(hashed.shard).memory();
-        let mut met = None;
-        loop {
-            let found = self.find(hashed).await?;
-            let Some(at) = found.own else { return Ok(None) };
-            let (link, Record { value, tag, .. }) = (self.chain.link(at), self.chain.record(at));
-            let version = Version(link);
-            let apart = match value {
-                Stored::Here(value) => return Ok(Some(show(Entry { value, tag, version }))),
-                Stored::Apart(apart) => apart,
-            };
-            let bytes = self.fetch_apart(memory, apart).await?;
-            if let Some(value) = apart.parse(&bytes) {
-                return Ok(Some(show(Entry { value, tag, version })));
-            }
-            self.retry(hashed.shard, &mut met, link.word())?;
-        }
+    ) -> Result<Option<Held<R>>, Error> {
+        let found = self.find(hashed).await?;
+        let Some(at) = found.own else { return Ok(None) };
+        let (link, Record { value, tag, .. }) = (self.chain.link(at), self.chain.record(at));
+        Ok(Some(match value {
+            Stored::Here(value) => Held::Here(show(Entry { value, tag, version: Version(link) })),
+            Stored::Apart(apart) => Held::Apart { apart, tag, link },
+        }))
     }
 
     /// Restarts the walk, because a block's use differs from its link. Therefore the word that led
@@ -215,11 +207,6 @@ impl Client {
             None => *bytes = self.thread.read(at, link.bytes()).await?,
         }
         Ok(())
-    }
-
-    /// Reads the block of a value that is stored apart.
-    pub(super) async fn fetch_apart(&self, memory: u16, apart: Apart) -> Result<Vec<u8>, Error> {
-        Ok(self.thread.read(apart.link.at(memory), apart.block_bytes()).await?)
     }
 
     /// Address and word of a hash's bucket, in the table that has it.

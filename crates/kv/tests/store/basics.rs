@@ -113,7 +113,7 @@ async fn step_together(
 fn every_pool_answers_as_a_map_does() {
     for url in every_url() {
         let pool = open(&url);
-        pool.run(async {
+        let (model, clients) = pool.run(async {
             let store = crowded(&pool).await;
             let mut clients = BOTH.map(|index| store.client(index));
             let (mut model, mut draws) = (BTreeMap::new(), SplitMix64::seed_from_u64(5));
@@ -128,7 +128,29 @@ fn every_pool_answers_as_a_map_does() {
             }
             let keys = clients[0].statistics().await.unwrap().keys;
             assert_eq!(keys, model.len() as u64, "{url}");
+            (model, clients)
         });
+        for mut client in clients {
+            fills_a_buffer(&mut client, &model, &url);
+        }
+    }
+}
+
+/// Each value goes to a buffer of its length and to a longer one, and to none that is shorter.
+fn fills_a_buffer(client: &mut Client, model: &BTreeMap<Vec<u8>, (Vec<u8>, u64)>, url: &str) {
+    assert_eq!(client.read_into(b"no key", &mut []), Ok(None), "{url}");
+    for (key, (value, _)) in model {
+        let length = value.len();
+        for room in [length, length + 1, length + 100] {
+            let mut buffer = vec![0xee; room];
+            assert_eq!(client.read_into(key, &mut buffer), Ok(Some(length)), "{url}");
+            let (filled, rest) = buffer.split_at(length);
+            assert!(filled == value && rest.iter().all(|byte| *byte == 0xee), "{url}, {length} B");
+        }
+        if let Some(buffer) = length.checked_sub(1) {
+            let short = client.read_into(key, &mut vec![0; buffer]);
+            assert_eq!(short, Err(Error::BufferTooShort { value: length, buffer }), "{url}");
+        }
     }
 }
 

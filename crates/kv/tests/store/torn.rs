@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::rc::Rc;
 
-use crate::{BOTH, crowded, open};
+use crate::{BOTH, crowded, open, udp_url};
 
 /// Lengths of several messages on every fabric.
 const LENGTHS: [usize; 3] = [3000, 150_000, 1_500_000];
@@ -39,5 +39,35 @@ fn a_value_is_read_whole_while_it_is_replaced() {
         assert!(reads.get() > 50, "{} reads", reads.get());
         // Otherwise no read met a value that could have been torn.
         assert!(retries.get() > 0, "no read met a replaced value on {url}");
+    }
+}
+
+/// The value goes to its place before it is known to be whole.
+#[test]
+fn a_buffer_is_filled_whole_while_the_value_is_replaced() {
+    for index in BOTH {
+        let pool = open(udp_url());
+        let store = pool.run(crowded(&pool));
+        let (mut writer, mut reader) = (store.client(index), store.client(index));
+        let mut reads = 0;
+        std::thread::scope(|scope| {
+            let writing = scope.spawn(|| {
+                for round in 0..300_usize {
+                    let value = vec![round as u8; LENGTHS[round % LENGTHS.len()]];
+                    pool.run(writer.put(b"value", &value)).unwrap();
+                }
+            });
+            let mut buffer = vec![0; LENGTHS[2]];
+            while !writing.is_finished() {
+                let Some(bytes) = reader.read_into(b"value", &mut buffer).unwrap() else {
+                    continue;
+                };
+                assert!(LENGTHS.contains(&bytes), "{bytes} B");
+                assert!(buffer[..bytes].iter().all(|byte| *byte == buffer[0]), "torn");
+                reads += 1;
+            }
+        });
+        assert!(reads > 10, "{reads} reads");
+        assert!(reader.retries() > 0, "no read met a replaced value, {index:?}");
     }
 }

@@ -130,9 +130,9 @@ pub(crate) fn raised(error: impl Into<ethermem_kv::Error>) -> PyErr {
     let line = error.to_string();
     match error {
         ethermem_kv::Error::Pool(error) => raised_by_pool(&error, line),
-        ethermem_kv::Error::KeyTooLong { .. } | ethermem_kv::Error::ValueTooLong { .. } => {
-            LengthError::new_err(line)
-        }
+        ethermem_kv::Error::KeyTooLong { .. }
+        | ethermem_kv::Error::ValueTooLong { .. }
+        | ethermem_kv::Error::BufferTooShort { .. } => LengthError::new_err(line),
         ethermem_kv::Error::BadConfig { .. } => InputError::new_err(line),
         ethermem_kv::Error::BadAnswer { .. } | ethermem_kv::Error::Damaged { .. } => {
             OffloadError::new_err(line)

@@ -75,15 +75,19 @@ pub(crate) struct Client {
 type Taken = MutexGuardArc<ethermem_kv::Client>;
 
 impl Client {
+    /// Takes the client for an operation, unless another is in flight.
+    fn take(&self) -> PyResult<Taken> {
+        let line =
+            "a client does one operation at a time: wait for the one before, or take another";
+        self.client.try_lock_arc().ok_or_else(|| PyRuntimeError::new_err(line))
+    }
+
     /// Begins an operation, unless another is in flight.
     fn begin<F>(&self, operation: impl FnOnce(Taken) -> F) -> PyResult<Pending>
     where
         F: Future<Output = Result<Answer, Error>> + Send + 'static,
     {
-        let line =
-            "a client does one operation at a time: wait for the one before, or take another";
-        let taken = self.client.try_lock_arc().ok_or_else(|| PyRuntimeError::new_err(line))?;
-        Ok(Pending::new(&self.pool, operation(taken)))
+        Ok(Pending::new(&self.pool, operation(self.take()?)))
     }
 }
 
@@ -116,6 +120,19 @@ impl Client {
             let found = taken.read(&key).await?;
             Ok(found.map_or(Answer::Nothing, |value| Answer::Bytes(value.bytes)))
         })
+    }
+
+    /// Fills the start of a writable buffer, such as a NumPy array, with the value of a key, waits
+    /// for completion, and returns the value's length in bytes, or None. No other thread may use
+    /// the buffer meanwhile. A long value takes no other memory on its way.
+    fn read_into(
+        &self,
+        key: &Bound<'_, PyAny>,
+        buffer: &Bound<'_, PyAny>,
+    ) -> PyResult<Option<usize>> {
+        let key = copied(key)?;
+        let mut taken = self.take()?;
+        buffer::fill(buffer, move |to| taken.read_into(&key, to))?.map_err(raised)
     }
 
     /// Deletes a key. Returns false if it does not exist.
