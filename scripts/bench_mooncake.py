@@ -13,6 +13,7 @@ checked.
 import argparse
 import contextlib
 import json
+import multiprocessing
 import os
 import shutil
 import socket
@@ -56,17 +57,30 @@ class Case:
     rows: int
     theirs: tuple[str, ...]
     ours: str
+    # The same bytes from process to process without any protocol: what the kernel takes.
+    floor: tuple[str, ...] = ()
 
 
 SIZES = {"264 B": Objects(264, 16384), "4 KiB": Objects(4096, 4096), "1 MiB": Objects(1 << 20, 64)}
 KNOWN = "place known"
+SOCKETS = "plain UDP sockets"
+# A datagram of the floor: about the longest, as those of a long read are.
+DATAGRAM_BYTES = 65_000
+RECEIVE_BYTES = 8 << 20
 CASES = [
     *(
         case
         for name, objects in SIZES.items()
         for case in (
             Case(f"{name}, by key", objects, 1, ("get", "get_into"), "Client.read_into"),
-            Case(f"{name}, {KNOWN}", objects, 1, ("session",), "Region.read_into"),
+            Case(
+                f"{name}, {KNOWN}",
+                objects,
+                1,
+                ("session",),
+                "Region.read_into",
+                (SOCKETS,) if objects.size > DATAGRAM_BYTES else (),
+            ),
         )
     ),
     Case("64 of 264 B, by key", SIZES["264 B"], 64, ("batch_get_into",), "Client.read"),
@@ -191,6 +205,66 @@ def awake() -> Iterator[None]:
             loop.wait()
 
 
+def answer_by_datagrams(at: socket.socket, objects: Objects) -> None:
+    """Answer each number with that object, in datagrams; never sleep."""
+    held = memoryview(b"".join(map(objects.contents, range(objects.count))))
+    at.setblocking(False)
+    while True:
+        with contextlib.suppress(BlockingIOError):
+            index, asker = at.recvfrom(64)
+            start = int(index) * objects.size
+            for part in range(0, objects.size, DATAGRAM_BYTES):
+                at.sendto(
+                    held[start + part : start + min(part + DATAGRAM_BYTES, objects.size)], asker
+                )
+
+
+class Sockets(Gets):
+    """Objects of another process, by plain sockets that poll."""
+
+    def __init__(self, near: socket.socket) -> None:
+        super().__init__()
+        self.near = near
+
+    def made(self, name: str, objects: Objects, rows: int) -> Form:
+        """Return the way to get objects."""
+        assert (name, rows) == (SOCKETS, 1)
+        buffer = memoryview(bytearray(objects.size))
+
+        def get(index: bytes) -> None:
+            self.near.send(index)
+            part, deadline = 0, time.monotonic() + START_S_MAX
+            while part < objects.size:
+                try:
+                    part += self.near.recv_into(buffer[part:])
+                except BlockingIOError:
+                    if time.monotonic() > deadline:
+                        raise BenchError(f"{SOCKETS}: a datagram was lost") from None
+
+        return Form(lambda order: (b"%d" % order[0],), get, buffer)
+
+
+@contextlib.contextmanager
+def sockets(objects: Objects) -> Iterator[Sockets]:
+    """Run a process that has the objects."""
+    with (
+        socket.socket(type=socket.SOCK_DGRAM) as far,
+        socket.socket(type=socket.SOCK_DGRAM) as near,
+    ):
+        near.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVE_BYTES)
+        far.bind(("127.0.0.1", 0))
+        near.connect(far.getsockname())
+        near.setblocking(False)
+        spawning = multiprocessing.get_context("spawn")
+        process = spawning.Process(target=answer_by_datagrams, args=(far, objects), daemon=True)
+        process.start()
+        try:
+            yield Sockets(near)
+        finally:
+            process.kill()
+            process.join()
+
+
 class Ours(Gets):
     """A pool on a memory node with the objects, at addresses and in a key-value store."""
 
@@ -255,26 +329,33 @@ def measure(options: argparse.Namespace, getter: Peer, pool: Ours) -> dict[str, 
     for case in CASES:
         for form in (*case.theirs, case.ours):
             get("check", form, case, max(1, CHECKED_OBJECTS // case.rows), 0)
-            found[case.name][form] = []
+        found[case.name] = {form: [] for form in (*case.theirs, case.ours, *case.floor)}
         # The first round opens connections, and is left out.
         for number in range(options.rounds + 1):
-            turns = [case.theirs, (case.ours,)]
+            turns = [case.theirs, (case.ours,), case.floor]
             for form in chain(*(turns if number % 2 == 0 else reversed(turns))):
-                taken = get("measure", form, case, options.gets, number)
+                if form in case.floor:
+                    with sockets(case.objects) as floor:
+                        floor.check(form, case.objects, case.rows, CHECKED_OBJECTS, 0)
+                        words = (form, case.objects, case.rows, options.gets, number)
+                        taken = floor.measure(*words)
+                else:
+                    taken = get("measure", form, case, options.gets, number)
                 if number > 0:
                     found[case.name][form].append(percentiles(taken))
     return found
 
 
 def row(case: Case, found: Found) -> list[str]:
-    """Return the cells of one case: Mooncake's faster way, ours, and the ratio."""
+    """Return the cells of one case: Mooncake's faster way, ours, the ratio, and the floor."""
     theirs = min(case.theirs, key=lambda form: statistics.median(p50 for p50, _ in found[form]))
     cells = [case.name]
     for form in (theirs, case.ours):
         cells += [f"`{form}`", *map(spread, zip(*found[form], strict=True), (1, 1))]
     pairs = zip(found[theirs], found[case.ours], strict=True)
     ratios = [slow / fast for (slow, _), (fast, _) in pairs]
-    return [*cells, spread(ratios, 1), f"{RATIO_MIN}"]
+    floor = [spread([p50 for p50, _ in found[form]], 1) for form in case.floor]
+    return [*cells, spread(ratios, 1), f"{RATIO_MIN}", *(floor or [""])]
 
 
 def table(found: dict[str, Found]) -> str:
@@ -282,7 +363,7 @@ def table(found: dict[str, Found]) -> str:
     heads = ["get"]
     for name in ("Mooncake", "ethermem"):
         heads += [name, "p50, us", "p99, us"]
-    heads += ["ratio of p50", "asked, at least"]
+    heads += ["ratio of p50", "asked, at least", f"{SOCKETS}, p50, us"]
     return markdown(heads, [row(case, found[case.name]) for case in CASES])
 
 
