@@ -13,7 +13,7 @@ const CLASSES: [(&str, &[&str]); 6] = [
     ("Region", &["pool/src/thread/region.rs"]),
     ("Pending", &["pool/src/pending.rs"]),
     ("Store", &["kv/src/store.rs"]),
-    ("Client", &["kv/src/client/mod.rs", "kv/src/client/scan.rs"]),
+    ("Client", &["kv/src/client/mod.rs", "kv/src/client/read.rs", "kv/src/client/scan.rs"]),
 ];
 
 fn text(path: &str) -> String {
