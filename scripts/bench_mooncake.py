@@ -67,6 +67,8 @@ SOCKETS = "plain UDP sockets"
 # A datagram of the floor: about the longest, as those of a long read are.
 DATAGRAM_BYTES = 65_000
 RECEIVE_BYTES = 8 << 20
+# What the kernel counts for one of them in a socket's buffer, at most.
+COUNTED_BYTES = 2 * DATAGRAM_BYTES
 CASES = [
     *(
         case
@@ -206,17 +208,17 @@ def awake() -> Iterator[None]:
 
 
 def answer_by_datagrams(at: socket.socket, objects: Objects) -> None:
-    """Answer each number with that object, in datagrams; never sleep."""
+    """Answer each request for parts of an object, a datagram each; never sleep."""
     held = memoryview(b"".join(map(objects.contents, range(objects.count))))
     at.setblocking(False)
     while True:
         with contextlib.suppress(BlockingIOError):
-            index, asker = at.recvfrom(64)
-            start = int(index) * objects.size
-            for part in range(0, objects.size, DATAGRAM_BYTES):
-                at.sendto(
-                    held[start + part : start + min(part + DATAGRAM_BYTES, objects.size)], asker
-                )
+            request, asker = at.recvfrom(64)
+            index, first, past = map(int, request.split())
+            start, end = index * objects.size, (index + 1) * objects.size
+            for part in range(first, past):
+                part_start = start + part * DATAGRAM_BYTES
+                at.sendto(held[part_start : min(part_start + DATAGRAM_BYTES, end)], asker)
 
 
 class Sockets(Gets):
@@ -229,19 +231,26 @@ class Sockets(Gets):
     def made(self, name: str, objects: Objects, rows: int) -> Form:
         """Return the way to get objects."""
         assert (name, rows) == (SOCKETS, 1)
-        buffer = memoryview(bytearray(objects.size))
+        buffer, parts = memoryview(bytearray(objects.size)), -(-objects.size // DATAGRAM_BYTES)
+        # No more is under way than the buffer of this socket takes.
+        room = self.near.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF) // COUNTED_BYTES
+        begun = min(parts, max(1, room))
 
-        def get(index: bytes) -> None:
-            self.near.send(index)
-            part, deadline = 0, time.monotonic() + START_S_MAX
-            while part < objects.size:
+        def get(index: int) -> None:
+            self.near.send(b"%d 0 %d" % (index, begun))
+            filled, asked, deadline = 0, begun, time.monotonic() + START_S_MAX
+            while filled < objects.size:
                 try:
-                    part += self.near.recv_into(buffer[part:])
+                    filled += self.near.recv_into(buffer[filled:])
                 except BlockingIOError:
                     if time.monotonic() > deadline:
                         raise BenchError(f"{SOCKETS}: a datagram was lost") from None
+                    continue
+                if asked < parts:
+                    self.near.send(b"%d %d %d" % (index, asked, asked + 1))
+                    asked += 1
 
-        return Form(lambda order: (b"%d" % order[0],), get, buffer)
+        return Form(lambda order: (order[0],), get, buffer)
 
 
 @contextlib.contextmanager

@@ -64,11 +64,12 @@ impl Client {
 
     /// Fills the start of `to` with the value of a key, waits for completion, and returns the
     /// value's length; `None` if the key does not exist. A value of over 16 KiB goes from the
-    /// network to its place without a copy between, where the pool has a direct path.
+    /// network to its place without a copy between, where the pool has a direct path. Of a value
+    /// that is replaced meanwhile, bytes behind the value that is returned may be changed, too.
     ///
     /// # Errors
-    /// [`Error`]; [`Error::BufferTooShort`] if the value is longer than `to`. Other errors may
-    /// leave some of the bytes changed.
+    /// [`Error`]; [`Error::BufferTooShort`] if the value is longer than `to`. Some of the bytes may
+    /// be changed then.
     ///
     /// # Panics
     /// As [`ethermem::Pool::run`].
@@ -93,8 +94,8 @@ impl Client {
             };
             let (bytes, at) = (apart.bytes as usize, apart.link.at(memory));
             let value = start(to, bytes)?;
-            // The check is read last: nothing that is in flight keeps the value from its direct
-            // path. Either order would do, as the check is that of all of the value's bytes.
+            // One after the other: a direct path needs a thread with nothing in flight. Either
+            // order would do, as the check is that of all of the value's bytes.
             self.thread.read_into(at.add(APART_HEADER_BYTES as u64), value)?;
             let mut check = [0; APART_HEADER_BYTES];
             self.thread.read_into(at, &mut check)?;

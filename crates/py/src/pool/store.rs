@@ -124,7 +124,8 @@ impl Client {
 
     /// Fills the start of a writable buffer, such as a NumPy array, with the value of a key, waits
     /// for completion, and returns the value's length in bytes, or None. No other thread may use
-    /// the buffer meanwhile. A long value takes no other memory on its way.
+    /// the buffer meanwhile. A long value takes no other memory on its way. Bytes behind the value
+    /// may be changed, too, if another client replaces it meanwhile.
     fn read_into(
         &self,
         key: &Bound<'_, PyAny>,
