@@ -15,6 +15,7 @@ use ethermem_units::Ps;
 use ethermem_workload::NodeIndex;
 
 use super::config::DfabricConfig;
+use super::copy::LINE_BYTES;
 use super::meter::Meter;
 use super::rack::{HOLDS_MAX, Member, SECTIONS, identity};
 
@@ -93,9 +94,13 @@ pub(super) fn spread(
 }
 
 pub(super) fn member(rules: &DfabricConfig) -> Member {
+    // At its best, a packet that is several rounds of loads finds a way: one for each of a window.
+    let is_slow = rules.buffer_bytes > u64::from(rules.loads_max) * LINE_BYTES;
+    let at_best = rules.at_best && is_slow;
+    let (ways, least) = if at_best { (64, 64 * rules.buffer_bytes) } else { (4, 0) };
     let cache = CacheConfig {
-        capacity_bytes: rules.cache_bytes,
-        ways: 4,
+        capacity_bytes: rules.cache_bytes.max(least),
+        ways,
         line_bytes: rules.buffer_bytes,
         filter_bytes: rules.filter_bytes,
         fetches_max: FETCHES_MAX,
