@@ -41,12 +41,14 @@ def started(command, ready):
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     ) as process:
+        line = ""
         try:
             for _, line in zip(range(READY_LINES_MAX), process.stdout, strict=False):
                 if re.search(ready, line):
                     break
             else:
-                sys.exit(f"{command[0]} did not start")
+                said = f": it says {line.strip()!r}" if line else ""
+                sys.exit(f"error: {command[0]} does not start{said}")
             yield process
         finally:
             process.terminate()
