@@ -21,6 +21,10 @@ use super::rack::{HOLDS_MAX, Member, SECTIONS, identity};
 
 /// Bulk reads of a DRAM cache at once.
 const FETCHES_MAX: u32 = 64;
+/// Ways of a DRAM cache.
+const WAYS: u32 = 4;
+/// Segments of a stream under way at once: `window_segments` is at most this.
+const SEGMENTS_MAX: u32 = 64;
 
 pub(super) fn pool(rules: &DfabricConfig, nodes: u16, devices: u16, nics: u16) -> MemoryPool {
     let holds_max = HOLDS_MAX + u32::from(nics) * rules.nic_entries;
@@ -94,12 +98,11 @@ pub(super) fn spread(
 }
 
 pub(super) fn member(rules: &DfabricConfig) -> Member {
-    // At its best, a packet that is several rounds of loads finds a way: one for each of a window.
+    // At its best, a packet that is several rounds of loads finds a way.
     let is_slow = rules.buffer_bytes > u64::from(rules.loads_max) * LINE_BYTES;
-    let at_best = rules.at_best && is_slow;
-    let (ways, least) = if at_best { (64, 64 * rules.buffer_bytes) } else { (4, 0) };
+    let ways = if rules.at_best && is_slow { SEGMENTS_MAX } else { WAYS };
     let cache = CacheConfig {
-        capacity_bytes: rules.cache_bytes.max(least),
+        capacity_bytes: rules.cache_bytes.max(u64::from(ways) * rules.buffer_bytes),
         ways,
         line_bytes: rules.buffer_bytes,
         filter_bytes: rules.filter_bytes,
