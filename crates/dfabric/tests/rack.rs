@@ -79,10 +79,14 @@ struct World {
 
 impl World {
     fn new(seed: u64, mode: PollMode) -> World {
+        World::with_references(seed, mode, 4096)
+    }
+
+    fn with_references(seed: u64, mode: PollMode, holds_max: u32) -> World {
         let config = PoolConfig {
             nodes_max: NODES + 1,
             class_bytes: vec![4096, 1 << 20],
-            holds_max: 4096,
+            holds_max,
             skbs_max: 64,
             regions_max: 32,
             sections_kept: 0,
@@ -513,4 +517,39 @@ fn a_full_queue_drops_nothing() {
     assert_eq!(came, (0..came.len() as u64).collect::<Vec<_>>());
     // What has not come is in the two queues, or waits between them.
     assert!(sent - came.len() as u64 <= 2 * ENTRIES as u64 + 1, "{sent} {}", came.len());
+}
+
+#[test]
+fn a_pool_without_references_drops_nothing() {
+    const BUFFERS: u64 = 3;
+    // Each Buffer has one reference of its sender, which it keeps, and one is left for receivers.
+    let mut world = World::with_references(1, PollMode::Concurrent, BUFFERS as u32 + 1);
+    let (from, to) = (Node(0), Node(1));
+    for cookie in 0..BUFFERS {
+        world.alloc(from);
+        let reference = world.own[0].pop().unwrap();
+        world.pool.retain(from, reference).unwrap();
+        let (destination, source) = (identity(to), identity(from));
+        let kind = DescriptorKind::Transfer;
+        let (length, subflow) = (100, 0);
+        let entry = Descriptor { kind, reference, length, destination, source, subflow, cookie };
+        assert!(world.tx[0].push(entry.words()));
+    }
+    let queue = world.switch.queue(to, 0);
+    for cookie in 0..BUFFERS {
+        (0..20).for_each(|_| world.poll());
+        assert!(!world.pool.has_reference());
+        let words = world.rx[queue as usize].pop().expect("one is passed");
+        world.switch.on_consumed(queue);
+        let descriptor = Descriptor::parse(&words).unwrap();
+        assert_eq!(descriptor.cookie, cookie);
+        assert!(world.switch.retry(&mut world.pool).is_none(), "its receiver holds it");
+        world.pool.release(to, descriptor.reference).unwrap();
+        if let Some(action) = world.switch.retry(&mut world.pool) {
+            world.act(action);
+        }
+    }
+    let counters = world.switch.counters();
+    assert_eq!((counters.intra_rack, counters.refused), (BUFFERS, 0));
+    assert!(counters.waits >= BUFFERS - 1, "{counters:?}");
 }

@@ -44,6 +44,12 @@ impl MemoryPool {
         })
     }
 
+    /// True if one more node can hold a Buffer that others hold, too.
+    #[must_use]
+    pub fn has_reference(&self) -> bool {
+        !self.ledger.is_full()
+    }
+
     /// Counts everything that the pool has.
     #[must_use]
     pub fn accounts(&self) -> Accounts {

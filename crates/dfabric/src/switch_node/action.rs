@@ -51,7 +51,8 @@ pub enum Action {
         /// The node whose DRAM cache is to flush a Buffer first.
         flush: Option<(Node, FabricAddress)>,
     },
-    /// It waits for room, and its queue is not polled meanwhile.
+    /// It waits for room in a queue, or for a reference of a pool that has no more; its queue is
+    /// not polled meanwhile.
     Waits,
     /// The destination is unknown or dead, or no NIC is up. The reference stays the source's.
     Unreachable {

@@ -248,6 +248,7 @@ impl SwitchNode {
         let Descriptor { reference, length, .. } = descriptor;
         let passed = match pool.pass(self.node_of(queue), to, reference, length) {
             Ok(passed) => passed,
+            Err(PoolError::NoReference) => return self.wait(queue, descriptor),
             Err(error) => return self.refuse(queue, Refusal::Reference(error)),
         };
         self.rx_used[rx as usize] += 1;
@@ -269,6 +270,7 @@ impl SwitchNode {
         }
         let passed = match pool.pass(node, self.config.node, work.reference, work.length) {
             Ok(passed) => passed,
+            Err(PoolError::NoReference) => return self.wait(queue, descriptor),
             Err(error) => return self.refuse(queue, Refusal::Reference(error)),
         };
         let nic = self.nics.post(TxQueue(queue), work).expect("the NIC's queue had room");

@@ -409,12 +409,16 @@ impl Dfabric {
         let skb = packet.skb.expect("its stack wrapped it");
         let at = packet.descriptor.reference;
         let (rack, node) = self.member(node_of(packet.descriptor.destination));
+        let was_full = !self.racks[usize::from(rack)].pool.has_reference();
         match packet.parse() {
             Header::Segment(segment) => self.on_segment(sim, (rack, node.0), segment, (at, skb)),
             Header::Acknowledgement(ack) => {
                 self.racks[usize::from(rack)].free_received(node.0, skb, at);
                 self.on_ack(sim, &ack);
             }
+        }
+        if was_full {
+            self.retry(sim, rack);
         }
         self.feed(sim, rack);
     }

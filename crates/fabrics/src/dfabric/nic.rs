@@ -231,8 +231,8 @@ impl Dfabric {
         self.feed(sim, rack);
     }
 
-    /// There is room in a queue: descriptors that wait go on.
-    fn retry(&mut self, sim: &mut Sim<Event>, rack: RackId) {
+    /// There is room in a queue, or in the pool: descriptors that wait go on.
+    pub(super) fn retry(&mut self, sim: &mut Sim<Event>, rack: RackId) {
         loop {
             let Rack { switch, pool, .. } = &mut self.racks[usize::from(rack)];
             let Some(action) = switch.retry(pool) else { return };
