@@ -2,9 +2,14 @@
 
 use ethermem_engine::FabricConfig;
 use ethermem_engine::config::Parameters;
-use ethermem_engine::keys::{BUFFER_BYTES, Table, as_number, bytes, delay_ns, packets, window_or};
+use ethermem_engine::keys::{BUFFER_BYTES, Table, as_number, bytes, packets, window_or};
+use ethermem_engine::topology::Layout;
+use ethermem_frames::{Frame, Transport};
 use ethermem_units::{Bytes, Ps};
 use ethermem_workload::InputError;
+
+use super::Hosts;
+use super::epochs::Epochs;
 
 /// dcPIM's parameters.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -32,8 +37,9 @@ pub struct DcpimConfig {
     pub sending: f64,
     /// If true, a channel that both hosts have free is used from its match on.
     pub prompt: bool,
-    /// Maximum difference between the clocks of two hosts.
-    pub skew: Ps,
+    /// Maximum difference between the clocks of two hosts; `None` for 100 ns, or half of what a
+    /// matching allows if that is less.
+    pub skew: Option<Ps>,
     /// Maximum tokens of a flow in flight; `None` for a bandwidth-delay product.
     pub window: Option<u32>,
     /// Time after the last token until a full window gets one more; `None` for 1.1 bandwidth-delay
@@ -63,7 +69,7 @@ impl Default for DcpimConfig {
             slack: 1.3,
             sending: 1.0,
             prompt: true,
-            skew: Ps::from_ns(100),
+            skew: None,
             window: None,
             window_timeout: None,
             resend: None,
@@ -71,6 +77,27 @@ impl Default for DcpimConfig {
             matched: false,
         }
     }
+}
+
+impl DcpimConfig {
+    /// The difference of two clocks from which on no request or no grant of a matching is in time.
+    fn skew_max(&self, layout: &Layout) -> Ps {
+        let one_way = layout.one_way(Frame::of(self.header.0));
+        let last_answer = Epochs::new(self, one_way * 2).answer(0, self.rounds - 1);
+        Ps(last_answer.0.saturating_sub(one_way.0))
+    }
+
+    /// The maximum difference between the clocks of two hosts.
+    pub(super) fn skew_of(&self, layout: &Layout) -> Ps {
+        let usual = Ps::from_ns(100).min(Ps(self.skew_max(layout).0 / 2));
+        self.skew.unwrap_or(usual)
+    }
+}
+
+fn skew(table: &Table<'_>) -> Result<Option<Ps>, InputError> {
+    table.read("skew_ns", "100, less in a short matching", "0 to 1000000", |value| {
+        Ps::from_ns_f64(as_number(value).filter(|ns| (0.0..=1e6).contains(ns))?)
+    })
 }
 
 fn timeout_or(table: &Table<'_>, key: &str, default: &str) -> Result<Option<Ps>, InputError> {
@@ -100,7 +127,7 @@ impl Parameters for DcpimConfig {
             slack: table.number("slack", default.slack, 1.0..=100.0)?,
             sending: table.number("sending", default.sending, 1.0..=1_000.0)?,
             prompt: table.flag("prompt", default.prompt)?,
-            skew: delay_ns(table, "skew_ns", 100)?,
+            skew: skew(table)?,
             window: window_or(table, "window_packets", "a bandwidth-delay product")?,
             window_timeout: timeout_or(table, "window_timeout_us", "1.1 bandwidth-delay products")?,
             resend: timeout_or(table, "resend_us", "a bandwidth-delay product")?,
@@ -115,5 +142,26 @@ impl Parameters for DcpimConfig {
 
     fn quiet(&mut self) {
         self.matched = true;
+    }
+
+    fn check(&self, config: &FabricConfig) -> Result<(), (&'static str, String)> {
+        let layout = Layout::new(config, config.packet.stack.unwrap_or(Hosts::stack()));
+        let most = self.skew_max(&layout);
+        if most == Ps::ZERO {
+            let problem = "1 with slack = 1: a host would have no time to answer in";
+            return Err(("rounds", problem.to_owned()));
+        }
+        match self.skew {
+            Some(skew) if skew >= most => {
+                let problem = format!(
+                    "{} ns: must be under {} ns: in {} rounds no host would answer another in time",
+                    skew.as_ns_f64(),
+                    most.as_ns_f64(),
+                    self.rounds
+                );
+                Err(("skew_ns", problem))
+            }
+            _ => Ok(()),
+        }
     }
 }

@@ -185,7 +185,7 @@ impl Transport for Hosts {
             senders: (0..nodes).map(|_| Sender::default()).collect(),
             receivers: (0..nodes).map(|_| Receiver::default()).collect(),
             random: SplitMix64::seed_from_u64(0),
-            skew: config.of::<DcpimConfig>().skew,
+            skew: config.of::<DcpimConfig>().skew_of(layout),
             flows_started: 0,
             tokens_queued: 0,
         }

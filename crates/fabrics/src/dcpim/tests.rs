@@ -300,7 +300,7 @@ fn every_key_is_read() {
         slack: 1.5,
         sending: 2.5,
         prompt: false,
-        skew: Ps(12_500),
+        skew: Some(Ps(12_500)),
         window: Some(13),
         window_timeout: Some(Ps::from_ns(4_500)),
         resend: Some(Ps::from_ns(6_500)),
@@ -308,4 +308,26 @@ fn every_key_is_read() {
         matched: false,
     };
     assert_eq!(config.of::<DcpimConfig>(), &expected);
+}
+
+#[test]
+fn a_skew_at_which_no_host_answers_in_time_is_refused() {
+    let refused = |keys: &str| {
+        let text = format!("[fabric]\nnodes = 3\n[fabric.dcpim]\n{keys}\n");
+        let readers = Reader::of::<DcpimConfig>().into_iter();
+        FabricConfig::parse(&text, "dcpim", readers).err().map(|error| error.to_string())
+    };
+    // A round lasts 1.3 round trips, of which one way and a half round are 0.15.
+    let layout = Layout::new(&config("nodes = 3"), Ps::ZERO);
+    let round_trip = (layout.one_way(Frame::of(40)) * 2).as_ns_f64();
+    let most = |rounds: f64| ((rounds - 1.0) * 1.3 + 0.15) * round_trip;
+    for rounds in [1.0, 2.0, 4.0] {
+        let keys = |skew| format!("rounds = {rounds}\nskew_ns = {skew}");
+        assert_eq!(refused(&keys(most(rounds) - 0.1)), None);
+        let error = refused(&keys(most(rounds) + 0.1)).expect("too much");
+        assert!(error.contains("fabric.dcpim.skew_ns") && error.contains("must be under"));
+    }
+    let error = refused("rounds = 1\nslack = 1").expect("no time at all");
+    assert!(error.contains("fabric.dcpim.rounds") && error.contains("1 with slack = 1"));
+    assert_eq!(refused("rounds = 1\nslack = 1.3"), None);
 }
