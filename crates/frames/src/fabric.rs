@@ -1,6 +1,7 @@
 //! A transport on a network of packets, as a fabric of the engine.
 
 use ethermem_engine::FabricConfig;
+use ethermem_engine::config::{Balancing, Topology};
 use ethermem_engine::engine::{Fabric, Handle, LineCaches, LineCounters, Sim, Violation};
 use ethermem_engine::metrics::{FabricStats, PacketCounts};
 use ethermem_engine::output::Timeline;
@@ -98,6 +99,18 @@ impl<T: Transport> Fabric for PacketFabric<T> {
     type Parameters = T::Parameters;
     const LEAF_SPINE: bool = true;
     const EVENT_GAP_SHIFT: u32 = 7;
+
+    /// A transport that expects packets in order would repair the order of sprayed packets alone,
+    /// by luck more or less often than in company.
+    fn quiet(config: &FabricConfig) -> FabricConfig {
+        let mut quiet = config.quiet();
+        if T::balancing() == Balancing::Ecmp
+            && let Topology::LeafSpine(clos) = &mut quiet.topology
+        {
+            clos.balancing = None;
+        }
+        quiet
+    }
 
     fn build(config: &FabricConfig, seed: u64) -> PacketFabric<T> {
         let layout = Layout::new(config, config.packet.stack.unwrap_or(T::stack_of(config)));

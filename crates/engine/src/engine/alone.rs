@@ -12,18 +12,25 @@ use crate::FabricConfig;
 /// steps.
 const PERIODS_RUN: u64 = 5;
 
-/// Pause between two messages. A fabric may still be busy when no event is left. An arbiter decides
-/// its next epoch only after the last one is over, and a link may be occupied. After the pause all
-/// of that has passed.
+/// Pause before a message. A fabric may still be busy when no event is left. An arbiter decides its
+/// next epoch only after the last one is over, and a link may be occupied. After the pause all of
+/// that has passed.
 const PAUSE: Ps = Ps::from_ns(10_000_000);
 
 /// Runs messages alone in a fabric, and caches their times by kind and size.
+///
+/// Each runs in a fabric of its own, unless that fabric forgets messages ([`Fabric::FORGETS`]).
+/// What outlives a message, such as the window of a connection, would otherwise make the time of
+/// one depend on which were timed before.
 ///
 /// A message of many periods ([`Fabric::period`]) is not run as a whole. Shorter sizes with an
 /// equal remainder ([`Fabric::steady_after`] and five periods more) are run. If the last two steps
 /// between them are equal, the rest is steps of that length; otherwise the message is run as a
 /// whole.
 pub struct Alone<F: Fabric> {
+    /// The configuration, without anything that a message shares the fabric with.
+    config: FabricConfig,
+    /// The fabric of all messages, if it forgets them.
     engine: Engine<F>,
     period: u64,
     /// Number of periods of the longest message that is run for a step.
@@ -51,11 +58,12 @@ impl<F: Fabric> Denominator for Alone<F> {
 impl<F: Fabric> Alone<F> {
     /// Builds a second, quiet copy of the fabric.
     pub fn new(config: &FabricConfig) -> Alone<F> {
-        let fabric = F::build(&config.quiet(), 0);
-        let period = fabric.period().0.max(1);
-        let periods_run = fabric.steady_after().0.div_ceil(period) + PERIODS_RUN;
-        let engine = Engine::new(fabric);
-        Alone { engine, period, periods_run, times: BTreeMap::new(), steps: BTreeMap::new() }
+        let config = F::quiet(config);
+        let engine = Engine::new(F::build(&config, 0));
+        let period = engine.fabric.period().0.max(1);
+        let periods_run = engine.fabric.steady_after().0.div_ceil(period) + PERIODS_RUN;
+        let (times, steps) = (BTreeMap::new(), BTreeMap::new());
+        Alone { config, engine, period, periods_run, times, steps }
     }
 
     /// The time of a message from submission to completion between the first two nodes, with
@@ -93,7 +101,9 @@ impl<F: Fabric> Alone<F> {
                 let before = at(self, last - 2);
                 let middle = at(self, last - 1);
                 let after = at(self, last);
-                let steady = (after - middle == middle - before).then(|| (after, after - middle));
+                let step = after.0.checked_sub(middle.0);
+                let steady = step.filter(|_| step == middle.0.checked_sub(before.0));
+                let steady = steady.map(|step| (after, Ps(step)));
                 self.steps.insert((pair, kind, rest), steady);
                 steady
             }
@@ -114,7 +124,13 @@ impl<F: Fabric> Alone<F> {
     }
 
     fn run(&mut self, (compute, memory): Pair, kind: Kind, bytes: Bytes) -> Ps {
-        let engine = &mut self.engine;
+        let mut own;
+        let engine = if F::FORGETS {
+            &mut self.engine
+        } else {
+            own = Engine::new(F::build(&self.config, 0));
+            &mut own
+        };
         let start = engine.sim.now + PAUSE;
         engine.sim.now = start + engine.fabric.submit_delay();
         engine.submit(&Message {
@@ -126,21 +142,20 @@ impl<F: Fabric> Alone<F> {
             bytes,
         });
         let mut finished = None;
-        let mut latest = start;
         // A fabric may report at submission when the message finishes, and have no event.
         loop {
             for (handle, outcome) in engine.sim.outcomes.drain(..) {
-                let at = outcome.expect("a message alone in the fabric is not lost");
-                finished = Some(at);
-                latest = latest.max(at);
+                finished = Some(outcome.expect("a message alone in the fabric is not lost"));
                 engine.live[handle as usize] = false;
                 engine.free.push(handle);
             }
-            if !engine.handle_before(Ps::MAX) {
+            let is_known = finished.is_some() && !F::FORGETS;
+            if is_known || !engine.handle_before(Ps::MAX) {
                 break;
             }
         }
-        engine.sim.now = engine.sim.now.max(latest);
-        finished.expect("a message alone in the fabric completes") - start
+        let finished = finished.expect("a message alone in the fabric completes");
+        engine.sim.now = engine.sim.now.max(finished);
+        finished - start
     }
 }

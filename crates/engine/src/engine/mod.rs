@@ -45,11 +45,22 @@ pub trait Fabric: Sized + Send + 'static {
     /// affects the speed of a run, but no result.
     const EVENT_GAP_SHIFT: u32 = 5;
 
+    /// True if a message that has ended leaves nothing behind that changes the time of a later one:
+    /// no window, rate or estimate. Messages alone are then timed in one fabric, and not in one
+    /// each, which takes longer the more there is to build.
+    const FORGETS: bool = false;
+
     /// Maximum number of nodes. EDM names a node in nine bits; the others were tried up to that.
     const NODES_MAX: u16 = 512;
 
     /// Maximum data bytes of one message.
     const MESSAGE_BYTES_MAX: u64 = ethermem_workload::MESSAGE_BYTES_MAX;
+
+    /// The configuration in which messages are timed alone.
+    #[must_use]
+    fn quiet(config: &crate::FabricConfig) -> crate::FabricConfig {
+        config.quiet()
+    }
 
     /// Builds the idle network that a configuration describes.
     fn build(config: &crate::FabricConfig, seed: u64) -> Self;

@@ -352,6 +352,7 @@ impl Cxl {
 impl Fabric for Cxl {
     type Event = Event;
     type Parameters = CxlConfig;
+    const FORGETS: bool = true;
 
     fn build(config: &FabricConfig, _seed: u64) -> Cxl {
         let times = (config.propagation, config.memory_access);

@@ -2,6 +2,7 @@
 
 use std::ops::RangeInclusive;
 
+use ethermem_cxl::agent::ACCESSES_MAX;
 use ethermem_cxl::cache::CacheConfig;
 use ethermem_cxl::compute::ComputeConfig;
 use ethermem_cxl::memory::{Backpressure, MemoryConfig};
@@ -113,6 +114,9 @@ const HOST_SOFT: Ps = Ps(177_500);
 const HOST_HARD: Ps = Ps(177_500 - 317_000 / 2);
 /// Sections of a CMem with addresses: as many as lines have numbers for.
 const SECTIONS_MAX: usize = (1 << 40) / SECTION_LINES as usize;
+/// Entries of a FIFO that has room for all that a message has under way: a frame with a line takes
+/// two.
+const ENTRIES_ALONE: u32 = 4 * ACCESSES_MAX as u32;
 /// Rates and times that the paper or we give at 100 Gb/s.
 const PAPER_GBPS: f64 = 100.0;
 
@@ -185,6 +189,12 @@ impl Parameters for CxlEthernetConfig {
         // depend on earlier ones.
         self.at_best = true;
         self.control.initial = self.control.line;
+        // A message that is alone is not slowed by its own signals, which in company may reach
+        // others in its place. Then nothing may be lost for want of room, or repeated meanwhile.
+        self.backpressure = Backpressure::None;
+        self.fifo_entries = self.fifo_entries.max(ENTRIES_ALONE);
+        self.retry_after = Ps::from_ns(1_000_000_000);
+        self.give_up_after = self.retry_after;
     }
 
     fn check(&self, _config: &FabricConfig) -> Result<(), (&'static str, String)> {

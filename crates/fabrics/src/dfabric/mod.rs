@@ -152,6 +152,7 @@ fn uses(links: &[Transmitter]) -> Vec<LinkUse<'_>> {
 impl Fabric for Dfabric {
     type Event = Event;
     type Parameters = DfabricConfig;
+    const FORGETS: bool = true;
     const EVENT_GAP_SHIFT: u32 = 7;
     const NODES_MAX: u16 = NODES_MAX;
 

@@ -244,6 +244,7 @@ impl Edm {
 impl Fabric for Edm {
     type Event = Event;
     type Parameters = EdmParameters;
+    const FORGETS: bool = true;
     /// Maximum bytes that a length on the wire can state.
     const MESSAGE_BYTES_MAX: u64 = MESSAGE_BYTES_MAX.0;
 

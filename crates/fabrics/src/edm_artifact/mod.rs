@@ -221,6 +221,7 @@ impl EdmArtifact {
 impl Fabric for EdmArtifact {
     type Event = Event;
     type Parameters = ArtifactConfig;
+    const FORGETS: bool = true;
 
     fn build(config: &FabricConfig, seed: u64) -> EdmArtifact {
         let nodes = usize::from(config.nodes);

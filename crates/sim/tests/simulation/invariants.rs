@@ -96,7 +96,7 @@ fn each_message(scenario: &Scenario, fabric: &str, mut each: impl FnMut(&Message
 }
 
 /// The messages of a scenario by kind, and their bytes, drawn without a fabric.
-fn drawn(scenario: &Scenario) -> [(u64, u64); 3] {
+pub(crate) fn drawn(scenario: &Scenario) -> [(u64, u64); 3] {
     let mut counts = [(0, 0); 3];
     each_message(scenario, &scenario.fabric_kind, |message| {
         let at = Kind::ALL.iter().position(|&kind| kind == message.kind).expect("a kind");
@@ -107,7 +107,7 @@ fn drawn(scenario: &Scenario) -> [(u64, u64); 3] {
 }
 
 /// The least slowdown on DFabric of the messages of a scenario.
-fn dfabric_floor(scenario: &Scenario) -> f64 {
+pub(crate) fn dfabric_floor(scenario: &Scenario) -> f64 {
     let mut sizes = BTreeSet::new();
     each_message(scenario, "dfabric", |message| {
         sizes.insert(message.bytes.0);
@@ -143,7 +143,7 @@ fn check_kinds(result: &RunResult, drawn: &[(u64, u64); 3]) {
     }
 }
 
-fn check(scenario: &Scenario, fabric: &str, drawn: &[(u64, u64); 3]) -> RunResult {
+pub(crate) fn check(scenario: &Scenario, fabric: &str, drawn: &[(u64, u64); 3]) -> RunResult {
     // A fabric whose invariants do not hold gives no result, and the run panics.
     let result = run_scenario(scenario, fabric, None);
     let WorkloadConfig::Poisson(poisson) = &scenario.workload else { unreachable!("synthetic") };

@@ -22,6 +22,7 @@ mod headroom;
 mod hosts;
 mod invariants;
 mod ird;
+mod keys;
 mod loss;
 mod lossless;
 mod ndp;
