@@ -299,8 +299,9 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Server<B> {
             }
             state.quiet = quiet_since.elapsed();
             let is_seldom = gaps.are_long();
-            let gives_way = (wait == Wait::Sleep || is_seldom) && !more;
-            let is_quiet = gives_way || quiet_since.elapsed() >= poll_for;
+            let gives_way = wait == Wait::Sleep || is_seldom;
+            // A sleep between two slices of work would starve it, however short the polling is.
+            let is_quiet = !more && (gives_way || quiet_since.elapsed() >= poll_for);
             // A node that gives way is quiet between any two requests.
             sweeps = is_quiet && now >= sweep_at && self.answerer.node.sweep(now);
             if is_quiet && !sweeps && now >= sweep_at {

@@ -37,18 +37,26 @@ fn giving_way() -> Server<Vec<u8>> {
 }
 
 /// A list of processes takes 128 slices. Before, each of them waited for a sleep of 20 ms, as no
-/// datagram came: an operator on a busy machine had no answer.
+/// datagram came: an operator on a busy machine, or of a node that never polls, had no answer, and
+/// no page was made ready in time.
 #[test]
 fn an_operator_is_answered_without_a_sleep_between_slices() {
-    let mut server = giving_way();
-    let operator = server.operator();
-    let asks = std::thread::spawn(move || operator.processes(Duration::from_secs(60)));
-    server.run_asking(Duration::from_millis(1), || asks.is_finished()).expect("it serves");
-    let found: Result<Vec<_>, NoAnswer> = asks.join().expect("it does not panic");
-    assert!(found.is_ok_and(|found| found.is_empty()), "the node has no process");
-    let sleeps = server.counters().sleeps;
-    // Some pass before the question comes.
-    assert!(sleeps < u64::from(PLACES) / 64 / 2, "{sleeps} sleeps");
+    for (gives_way, poll_ms) in [(true, 1), (true, 0), (false, 0)] {
+        let mut server = giving_way();
+        if !gives_way {
+            server.patience = Patience::new();
+        }
+        let operator = server.operator();
+        let asks = std::thread::spawn(move || operator.processes(Duration::from_secs(60)));
+        let poll_for = Duration::from_millis(poll_ms);
+        server.run_asking(poll_for, || asks.is_finished()).expect("it serves");
+        let found: Result<Vec<_>, NoAnswer> = asks.join().expect("it does not panic");
+        assert!(found.is_ok_and(|found| found.is_empty()), "the node has no process");
+        let sleeps = server.counters().sleeps;
+        // Some pass before the question comes.
+        let most = u64::from(PLACES) / 64 / 2;
+        assert!(sleeps < most, "{sleeps} sleeps, gives way: {gives_way}, poll_ms = {poll_ms}");
+    }
 }
 
 /// Before, it looked at its socket 64 times at the end of each sleep, and slept for 20 ms.
