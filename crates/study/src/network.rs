@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use ethermem_sim::keys::refuse_own;
 use ethermem_sim::registry::{FABRIC_NAMES, FabricEntry};
 use ethermem_sim::scenario::{Changes, Scenario, Setting};
 use ethermem_sim::workload::{InputError, TraceConfig, TraceFormat};
@@ -9,6 +10,9 @@ use ethermem_sim::workload::{InputError, TraceConfig, TraceFormat};
 use crate::Scope;
 use crate::replay::Plan;
 
+/// Keys that the plan sets.
+const OWN: [&str; 5] =
+    ["fabric.kind", "fabric.nodes", "fabric.link_gbps", "fabric.leaf_spine.rack_nodes", "run.seed"];
 const TEXT: &str = include_str!("../../../scenarios/study-clos.toml");
 /// Name in errors.
 const NAME: &str = "scenarios/study-clos.toml";
@@ -28,6 +32,7 @@ pub fn network(
     fabric: &FabricEntry,
     messages: &Path,
 ) -> Result<(Scenario, Option<String>), InputError> {
+    refuse_own(&plan.settings, &OWN)?;
     let trace = TraceConfig { path: messages.to_owned(), format: TraceFormat::Parquet };
     let read = |own: &[String]| {
         let mut settings: Vec<Setting> = own.iter().map(|text| setting(text)).collect();

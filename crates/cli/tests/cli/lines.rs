@@ -171,6 +171,10 @@ fn wrong_options_are_one_line() {
         (&["replay-lines", "none.parquet", "--cache", "100KiB"], "must be 0, or a power of two"),
         (&["replay-lines", "none.parquet", "--fabric", "none"], "none"),
         (&["replay-lines", "none.parquet", "--set", "fabric.no=1"], "fabric.no"),
+        (
+            &["replay-lines", "none.parquet", "--set", "fabric.link_gbps=10"],
+            "fabric.link_gbps=10: another argument sets it: must be another key",
+        ),
     ] {
         let ran = call(folder.path(), words);
         assert_eq!(ran.code, 2, "{words:?}: {}", ran.err);

@@ -111,7 +111,7 @@ fn what_cannot_be_replayed_is_one_line_and_exit_code_2() {
     let folder = tempfile::tempdir().unwrap();
     write_trace(&folder.path().join("t.parquet"));
     std::fs::write(folder.path().join("text"), "no trace").unwrap();
-    let cases: [(&[&str], &str); 9] = [
+    let cases: [(&[&str], &str); 11] = [
         (&["nothing"], "nothing: cannot be read: No such file or directory"),
         (&["t.parquet", "none"], "TRACE none: must be with --disk-trace or --network-trace"),
         (&["text"], "text: not readable as Parquet: "),
@@ -121,6 +121,11 @@ fn what_cannot_be_replayed_is_one_line_and_exit_code_2() {
         (&["t.parquet", "--from-ms", "26"], "no access from 26000000 to 25000000 ns"),
         (&["t.parquet", "--speed", "0"], "must be 0.000001 to 1000000"),
         (&["t.parquet", "--set", "fabric.x=1"], "fabric.x: unknown key"),
+        (
+            &["t.parquet", "--set", "fabric.link_gbps=40"],
+            "--set: fabric.link_gbps=40: another argument sets it: must be another key",
+        ),
+        (&["t.parquet", "--set", "fabric.nodes=16"], "fabric.nodes=16: another argument sets it"),
     ];
     for (arguments, expected) in cases {
         let called = call(folder.path(), &[&["replay"], arguments].concat());

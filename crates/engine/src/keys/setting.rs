@@ -1,12 +1,15 @@
 //! Keys set from outside, which are read as if they stood in the scenario.
 
 use std::fmt;
+use std::path::Path;
 use std::str::FromStr;
 
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use ethermem_files::found;
+use ethermem_files::{InputError, found};
+
+use super::table::SET;
 
 /// One key of a scenario and its value, which override its file: `fabric.nodes=16`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -71,6 +74,19 @@ impl FromStr for Setting {
         }
         Ok(Setting { key: key.to_owned(), value: word })
     }
+}
+
+/// Refuses settings of keys that a command sets by other arguments, which the setting would
+/// contradict.
+///
+/// # Errors
+/// [`InputError`] with the setting.
+pub fn refuse_own(settings: &[Setting], own: &[&str]) -> Result<(), InputError> {
+    let Some(setting) = settings.iter().find(|setting| own.contains(&setting.key())) else {
+        return Ok(());
+    };
+    let problem = format!("{setting}: another argument sets it: must be another key");
+    Err(InputError::file(Path::new(SET), problem))
 }
 
 fn is_toml(value: &str) -> bool {

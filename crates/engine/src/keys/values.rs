@@ -1,5 +1,7 @@
 //! Values of many keys: lengths, times, rates, windows, nodes.
 
+use std::fmt::Display;
+
 use ethermem_units::{BitsPerSecond, Bytes, Ps};
 use ethermem_workload::NodeIndex;
 
@@ -66,12 +68,23 @@ pub fn packets(table: &Table<'_>, key: &str, default: u32) -> Result<u32, InputE
 /// # Errors
 /// The errors of [`bytes()`].
 pub fn timeout_us(table: &Table<'_>, key: &str, default: Ps) -> Result<Ps, InputError> {
-    let default_us = default.as_ns_f64() / 1e3;
-    let timeout = table.read(key, default_us, "0.001 to 1000000", |value| {
+    let timeout = timeout_or(table, key, default.as_ns_f64() / 1e3)?;
+    Ok(timeout.unwrap_or(default))
+}
+
+/// Reads a timeout, to the nearest picosecond, if it is present.
+///
+/// # Errors
+/// The errors of [`bytes()`].
+pub fn timeout_or(
+    table: &Table<'_>,
+    key: &str,
+    default: impl Display,
+) -> Result<Option<Ps>, InputError> {
+    table.read(key, default, "0.001 to 1000000", |value| {
         let us = as_number(value).filter(|us| (0.001..=1e6).contains(us))?;
         Ps::from_ns_f64(us * 1e3)
-    })?;
-    Ok(timeout.unwrap_or(default))
+    })
 }
 
 /// Reads the rate of a link, if it is present.
@@ -96,10 +109,21 @@ pub fn rate_gbps(
 /// # Errors
 /// The errors of [`bytes()`].
 pub fn delay_ns(table: &Table<'_>, key: &str, default_ns: u64) -> Result<Ps, InputError> {
-    let delay = table.read(key, default_ns, "0 to 1000000", |value| {
+    Ok(delay_or(table, key, default_ns)?.unwrap_or(Ps::from_ns(default_ns)))
+}
+
+/// Reads a delay as [`delay_ns`] does, if it is present.
+///
+/// # Errors
+/// The errors of [`bytes()`].
+pub fn delay_or(
+    table: &Table<'_>,
+    key: &str,
+    default: impl Display,
+) -> Result<Option<Ps>, InputError> {
+    table.read(key, default, "0 to 1000000", |value| {
         Ps::from_ns_f64(as_number(value).filter(|ns| (0.0..=1e6).contains(ns))?)
-    })?;
-    Ok(delay.unwrap_or(Ps::from_ns(default_ns)))
+    })
 }
 
 /// Reads the period of a clock, to the nearest picosecond: 1 MHz to 1 THz.

@@ -13,6 +13,7 @@ mod outcome;
 mod replay;
 
 use ethermem_lines::prefetch::PrefetchKind;
+use ethermem_sim::keys::refuse_own;
 use ethermem_sim::registry::{FABRIC_NAMES, FabricEntry};
 use ethermem_sim::scenario::{Changes, Scenario, Setting};
 use ethermem_sim::workload::InputError;
@@ -80,6 +81,8 @@ impl LineSetup {
     /// [`InputError`] for a setting that is unknown or not allowed.
     pub fn scenario(&self) -> Result<Scenario, InputError> {
         let (name, cache_key) = HAS_CACHES;
+        let keys = ["fabric.kind", "fabric.nodes", "fabric.link_gbps", "run.seed", cache_key];
+        refuse_own(&self.settings, &keys)?;
         let mut own = vec![
             format!("fabric.kind={}", self.fabric.name),
             "fabric.nodes=2".to_owned(),
