@@ -4,7 +4,7 @@ use ethermem_files::InputError;
 use ethermem_units::{Bytes, Ps};
 
 use super::Switching;
-use crate::keys::{Table, as_number, bytes, delay_ns};
+use crate::keys::{Table, bytes, delay_ns, delay_or};
 
 /// Layer 2 forwarding of a Tofino: parsing 87, match and action 202, packet manager 93,
 /// crossbar 18 ns.
@@ -52,9 +52,7 @@ impl PacketConfig {
             memory_header: bytes(&table, "memory_header_bytes", default.memory_header, (0, 64))?,
             forwarding: delay_ns(&table, "forwarding_ns", 400)?,
             switching: table.choice("switching", &switchings)?,
-            stack: table.read("stack_ns", "by fabric.kind", "0 to 1000000", |value| {
-                Ps::from_ns_f64(as_number(value).filter(|ns| (0.0..=1e6).contains(ns))?)
-            })?,
+            stack: delay_or(&table, "stack_ns", "by fabric.kind")?,
         };
         table.finish()?;
         Ok(config)

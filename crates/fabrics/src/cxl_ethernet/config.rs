@@ -14,7 +14,8 @@ use ethermem_cxl::{Storage, rate};
 use ethermem_engine::FabricConfig;
 use ethermem_engine::config::Parameters;
 use ethermem_engine::keys::{
-    BUFFER_BYTES, Table, as_integer, as_number, buffer_or, bytes, delay_ns, timeout_us,
+    BUFFER_BYTES, Table, as_integer, as_number, buffer_or, bytes, delay_ns, delay_or, timeout_or,
+    timeout_us,
 };
 use ethermem_engine::topology::{LinkTiming, MAC, STANDARD_PCS};
 use ethermem_units::{Bytes, Clock, Cycles, Ps};
@@ -224,10 +225,7 @@ fn host(table: &Table<'_>) -> Result<Ps, InputError> {
         CxlIp::Hard => HOST_HARD,
     };
     let default = "177.5, or 19 with a hard CXL IP";
-    let own = table.read("host_ns", default, "0 to 1000000", |value| {
-        Ps::from_ns_f64(as_number(value).filter(|ns| (0.0..=1e6).contains(ns))?)
-    })?;
-    Ok(own.unwrap_or(host))
+    Ok(delay_or(table, "host_ns", default)?.unwrap_or(host))
 }
 
 fn retry_after(table: &Table<'_>, config: &FabricConfig, default: Ps) -> Result<Ps, InputError> {
@@ -247,11 +245,8 @@ fn patience(
     at_paper: Ps,
 ) -> Result<Ps, InputError> {
     let slower = (PAPER_GBPS / config.link.as_gbps_f64()).max(1.0);
-    let us = table.read(key, default, "0.001 to 1000000", |value| {
-        let us = as_number(value).filter(|us| (0.001..=1e6).contains(us))?;
-        Ps::from_ns_f64(us * 1e3)
-    })?;
-    Ok(us.unwrap_or(Ps((at_paper.0 as f64 * slower) as u64)))
+    let given = timeout_or(table, key, default)?;
+    Ok(given.unwrap_or(Ps((at_paper.0 as f64 * slower) as u64)))
 }
 
 /// The congestion control: times as published, rates of the link.

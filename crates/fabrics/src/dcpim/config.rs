@@ -2,7 +2,7 @@
 
 use ethermem_engine::FabricConfig;
 use ethermem_engine::config::Parameters;
-use ethermem_engine::keys::{BUFFER_BYTES, Table, as_number, bytes, packets, window_or};
+use ethermem_engine::keys::{BUFFER_BYTES, Table, bytes, delay_or, packets, timeout_or, window_or};
 use ethermem_engine::topology::Layout;
 use ethermem_frames::{Frame, Transport};
 use ethermem_units::{Bytes, Ps};
@@ -94,19 +94,6 @@ impl DcpimConfig {
     }
 }
 
-fn skew(table: &Table<'_>) -> Result<Option<Ps>, InputError> {
-    table.read("skew_ns", "100, less in a short matching", "0 to 1000000", |value| {
-        Ps::from_ns_f64(as_number(value).filter(|ns| (0.0..=1e6).contains(ns))?)
-    })
-}
-
-fn timeout_or(table: &Table<'_>, key: &str, default: &str) -> Result<Option<Ps>, InputError> {
-    table.read(key, default, "0.001 to 1000000", |value| {
-        let us = as_number(value).filter(|us| (0.001..=1e6).contains(us))?;
-        Ps::from_ns_f64(us * 1e3)
-    })
-}
-
 impl Parameters for DcpimConfig {
     const TABLE: &'static str = "dcpim";
 
@@ -127,7 +114,7 @@ impl Parameters for DcpimConfig {
             slack: table.number("slack", default.slack, 1.0..=100.0)?,
             sending: table.number("sending", default.sending, 1.0..=1_000.0)?,
             prompt: table.flag("prompt", default.prompt)?,
-            skew: skew(table)?,
+            skew: delay_or(table, "skew_ns", "100, less in a short matching")?,
             window: window_or(table, "window_packets", "a bandwidth-delay product")?,
             window_timeout: timeout_or(table, "window_timeout_us", "1.1 bandwidth-delay products")?,
             resend: timeout_or(table, "resend_us", "a bandwidth-delay product")?,
@@ -148,14 +135,13 @@ impl Parameters for DcpimConfig {
         let layout = Layout::new(config, config.packet.stack.unwrap_or(Hosts::stack()));
         let most = self.skew_max(&layout);
         if most == Ps::ZERO {
-            let problem = "1 with slack = 1: a host would have no time to answer in";
+            let problem = "with slack = 1 a host would have no time to answer in";
             return Err(("rounds", problem.to_owned()));
         }
         match self.skew {
             Some(skew) if skew >= most => {
                 let problem = format!(
-                    "{} ns: must be under {} ns: in {} rounds no host would answer another in time",
-                    skew.as_ns_f64(),
+                    "must be under {}: in {} rounds no host would answer another in time",
                     most.as_ns_f64(),
                     self.rounds
                 );

@@ -328,6 +328,6 @@ fn a_skew_at_which_no_host_answers_in_time_is_refused() {
         assert!(error.contains("fabric.dcpim.skew_ns") && error.contains("must be under"));
     }
     let error = refused("rounds = 1\nslack = 1").expect("no time at all");
-    assert!(error.contains("fabric.dcpim.rounds") && error.contains("1 with slack = 1"));
+    assert!(error.contains("fabric.dcpim.rounds") && error.contains("= 1: with slack = 1"));
     assert_eq!(refused("rounds = 1\nslack = 1.3"), None);
 }

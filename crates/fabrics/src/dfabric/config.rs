@@ -7,7 +7,7 @@ use ethermem_dfabric::small_queue::{ChargeEnd, SmallQueueConfig};
 use ethermem_dfabric::stream::{SenderConfig, Spread};
 use ethermem_engine::FabricConfig;
 use ethermem_engine::config::Parameters;
-use ethermem_engine::keys::{BUFFER_BYTES, Table, as_number, bytes, delay_ns};
+use ethermem_engine::keys::{BUFFER_BYTES, Table, as_number, bytes, delay_ns, timeout_or};
 use ethermem_engine::topology::Frame;
 use ethermem_units::{BitsPerSecond, Bytes, Ps};
 use ethermem_workload::{InputError, NodeIndex};
@@ -120,12 +120,8 @@ fn power_of_two(
 /// The default is longer on slower links: what is waited for takes longer.
 fn timeout(table: &Table<'_>, config: &FabricConfig) -> Result<Ps, InputError> {
     let slower = (100.0 / config.link.as_gbps_f64()).max(1.0);
-    let default = "200, longer below 100 Gb/s";
-    let us = table.read("timeout_us", default, "0.001 to 1000000", |value| {
-        let us = as_number(value).filter(|us| (0.001..=1e6).contains(us))?;
-        Ps::from_ns_f64(us * 1e3)
-    })?;
-    Ok(us.unwrap_or(Ps((2e8 * slower) as u64)))
+    let given = timeout_or(table, "timeout_us", "200, longer below 100 Gb/s")?;
+    Ok(given.unwrap_or(Ps((2e8 * slower) as u64)))
 }
 
 fn gbps(table: &Table<'_>, key: &str, default: &str) -> Result<Option<f64>, InputError> {

@@ -2,7 +2,7 @@
 
 use ethermem_engine::FabricConfig;
 use ethermem_engine::config::Parameters;
-use ethermem_engine::keys::{BUFFER_BYTES, Table, as_number, buffer_or, bytes, window_or};
+use ethermem_engine::keys::{BUFFER_BYTES, Table, buffer_or, bytes, timeout_or, window_or};
 use ethermem_units::{Bytes, Ps};
 use ethermem_workload::InputError;
 
@@ -53,15 +53,7 @@ impl Parameters for PfabricConfig {
             buffer,
             window_packets_initial: window("window_packets_initial", "a bandwidth-delay product")?,
             window_packets_max: window("window_packets_max", "1.25 of the initial one")?,
-            timeout: table.read(
-                "rto_us",
-                "a round trip and full queues",
-                "0.001 to 1000000",
-                |value| {
-                    let us = as_number(value).filter(|us| (0.001..=1e6).contains(us))?;
-                    Ps::from_ns_f64(us * 1e3)
-                },
-            )?,
+            timeout: timeout_or(table, "rto_us", "a round trip and full queues")?,
             probe_after: table.integer("probe_after", default.probe_after.into(), 1..=1_000)?
                 as u32,
             acknowledgements_first: table
