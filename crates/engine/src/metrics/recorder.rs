@@ -103,6 +103,9 @@ impl Recorder {
     pub fn lost(&mut self, message: &Message) {
         self.lost += 1;
         self.arrivals.include(message.arrival);
+        if let Some(steady) = &mut self.steady {
+            steady.record_lost(message);
+        }
     }
 
     /// Number of messages that ended so far, measured or not.

@@ -215,6 +215,24 @@ mod tests {
         }
     }
 
+    /// Reads that are given up in time do not make a fabric faster.
+    #[test]
+    fn a_load_at_which_messages_are_lost_is_not_sustained() {
+        let capacity = |timeout_us: &str| {
+            let mut request = request(&["edm"], &["64"]);
+            request.settings = vec![
+                "fabric.nodes=2".parse().unwrap(),
+                format!("fabric.edm.read_timeout_us={timeout_us}").parse().unwrap(),
+            ];
+            let outcome = request.run(&runner()).unwrap();
+            outcome.rows()[0].capacity.as_ref().map(|capacity| capacity.load)
+        };
+        let usual = capacity("10000").expect("it sustains some");
+        let hasty = capacity("20").expect("it sustains some");
+        assert!(hasty <= usual && usual < 0.5, "{hasty} {usual}");
+        assert_eq!(capacity("0.1"), None, "every read is lost");
+    }
+
     #[test]
     fn keys_of_the_search_are_refused_in_a_line() {
         for (setting, why) in [

@@ -58,6 +58,9 @@ pub struct Point {
     pub state: Option<SteadyState>,
     /// Number of messages of the run.
     pub messages: Option<u64>,
+    /// Number of its lost messages. None are lost at a load that is sustained.
+    #[serde(skip)]
+    pub messages_lost: u64,
     /// Mean latency, ns.
     pub latency_ns_mean: Option<f64>,
     /// Median latency, ns.
@@ -90,7 +93,9 @@ impl Search<'_> {
         let points = loop {
             let points = self.points(unit, load)?;
             // The runs for latencies are longer than the tries, and may refute the capacity.
-            let is_over = |point: &&Point| point.state == Some(SteadyState::NotSustained);
+            let is_over = |point: &&Point| {
+                point.state == Some(SteadyState::NotSustained) || point.messages_lost > 0
+            };
             let Some(over) = points.iter().filter(is_over).find_map(|point| point.load) else {
                 break points;
             };
@@ -144,13 +149,15 @@ impl Search<'_> {
             let steady = result.steady.as_ref().expect("synthetic messages");
             steady.backlog_growth.is_none_or(|growth| growth > DOUBT)
         };
+        // A load at which messages are lost, however few, is none to work at.
+        let is_good = |result: &RunResult| result.is_sustained() && result.messages_lost == 0;
         let messages = self.messages(load)?;
         let first = self.one(load, Some(messages))?;
-        if !first.is_sustained() || !grows(&first) {
-            return Ok(first.is_sustained());
+        if !is_good(&first) || !grows(&first) {
+            return Ok(is_good(&first));
         }
         let second = self.one(load, Some(messages * LONGER))?;
-        Ok(second.is_sustained())
+        Ok(is_good(&second))
     }
 
     /// Number of messages of a try.
@@ -183,6 +190,7 @@ impl Search<'_> {
             load: (load <= 1.0).then_some(load),
             state: steady.map(|steady| steady.state),
             messages: result.as_ref().map(|result| result.messages_started),
+            messages_lost: result.as_ref().map_or(0, |result| result.messages_lost),
             latency_ns_mean: shown.latency_ns_mean,
             latency_ns_p50: shown.latency_ns_p50,
             latency_ns_p99: shown.latency_ns_p99,

@@ -3,12 +3,12 @@
 use ethermem_sim::engine::{Alone, RunEnd};
 use ethermem_sim::fabrics::roce::Roce;
 use ethermem_sim::fabrics::tcp::Tcp;
-use ethermem_sim::metrics::PacketCounts;
+use ethermem_sim::metrics::{PacketCounts, SteadyState};
 use ethermem_sim::packet::Frame;
 use ethermem_sim::{Kind, Message};
 use ethermem_units::{Bytes, Ps};
 
-use crate::support::{fabric_config, message, run_messages};
+use crate::support::{fabric_config, message, run_messages, run_scenario, scenario};
 
 /// Time of a frame from host to host across one switch, without stacks and serialisation (Table 1
 /// of EDM).
@@ -21,6 +21,29 @@ fn line() -> Ps {
 
 fn counts(end: &RunEnd) -> &PacketCounts {
     end.stats.packets.as_ref().expect("packets")
+}
+
+/// Reads of EDM that are given up never end: they stay in the backlog. Alone
+/// a read takes its time, however long one waits for it, so that bounds have something to be held
+/// against.
+#[test]
+fn lost_reads_are_no_carried_load() {
+    let scenario = scenario(
+        "[fabric]\nnodes = 4\nedm.read_timeout_us = 0.1\n[workload]\nload = 0.5\nmessages = 20000",
+    );
+    let result = run_scenario(&scenario, "edm", None);
+    assert_eq!(result.kinds.read.messages, 0);
+    let share = result.messages_lost as f64 / 20_000.0;
+    assert!((0.45..0.55).contains(&share), "every read: {share}");
+    let steady = result.steady.as_ref().expect("synthetic messages");
+    assert_eq!(steady.state, SteadyState::NotSustained);
+    let carried = steady.load_carried.expect("a long run");
+    assert!((carried / 0.5 - (1.0 - share)).abs() < 0.05, "{carried}");
+    for bound in ["ideal", "output-queued"] {
+        let result = run_scenario(&scenario, bound, None);
+        assert_eq!((result.messages_finished, result.messages_lost), (20_000, 0), "{bound}");
+        assert!(result.kinds.read.slowdown_mean.is_some(), "{bound}");
+    }
 }
 
 #[test]

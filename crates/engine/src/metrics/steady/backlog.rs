@@ -37,11 +37,21 @@ impl Backlog {
 
     #[inline]
     pub(super) fn record(&mut self, bytes: u64, arrival: Ps, finished: Ps) {
-        while finished.0 >> self.shift >= BINS as u64 {
+        self.arrive(bytes, arrival, finished);
+        self.ended[(finished.0 >> self.shift) as usize] += bytes;
+    }
+
+    /// Records a message that never ends: it stays in the backlog.
+    pub(super) fn record_lost(&mut self, bytes: u64, arrival: Ps) {
+        self.arrive(bytes, arrival, arrival);
+    }
+
+    #[inline]
+    fn arrive(&mut self, bytes: u64, arrival: Ps, last: Ps) {
+        while last.0 >> self.shift >= BINS as u64 {
             self.halve();
         }
         self.arrived[(arrival.0 >> self.shift) as usize] += bytes;
-        self.ended[(finished.0 >> self.shift) as usize] += bytes;
         self.last_arrival = self.last_arrival.max(arrival);
     }
 
@@ -115,6 +125,20 @@ mod tests {
     fn a_server_that_keeps_up_has_no_growth() {
         let growth = queue(100_000, Ps(900)).growth().expect("a long run");
         assert!(!growth.is_certain && growth.share.abs() < 0.001, "{growth:?}");
+    }
+
+    #[test]
+    fn what_is_lost_never_ends() {
+        let mut backlog = Backlog::new();
+        for index in 0..100_000 {
+            let arrival = Ps(1_000 * index);
+            match index % 5 {
+                0 => backlog.record_lost(64, arrival),
+                _ => backlog.record(64, arrival, arrival + Ps(900)),
+            }
+        }
+        let growth = backlog.growth().expect("a long run");
+        assert!(growth.is_certain && (growth.share - 0.2).abs() < 0.001, "{growth:?}");
     }
 
     #[test]

@@ -179,6 +179,11 @@ impl Watch {
         }
     }
 
+    /// A message that will never end.
+    pub(super) fn record_lost(&mut self, message: &Message) {
+        self.backlog.record_lost(message.bytes.0, message.arrival);
+    }
+
     /// The findings, for a run with this requested load.
     pub(super) fn finish(&self, load_requested: Option<f64>) -> Steady {
         let growth = self.backlog.growth();
