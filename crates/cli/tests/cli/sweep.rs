@@ -73,6 +73,25 @@ fn points_of_another_sweep_are_named_and_kept() {
     }
 }
 
+/// Latencies of a load that is not sustained grow with the length of the run.
+#[test]
+fn latencies_of_a_load_that_is_not_sustained_are_left_out() {
+    let folder = folder(
+        "scenario = 'base.toml'\nfabrics = ['edm']\nseeds = 2\n\
+         [vary]\nworkload.load = [0.3, 0.95]\n",
+    );
+    let sweep = ["sweep", "w.toml", "--out", "r.parquet", "--set", "fabric.nodes=2"];
+    let called = call(folder.path(), &[&sweep[..], &["--set", "workload.messages=20000"]].concat());
+    assert_eq!(called.code, 0, "{}", called.err);
+    let row = |load: &str| {
+        let line = called.out.lines().find(|line| line.trim_start().starts_with(load));
+        line.unwrap_or_else(|| panic!("{}", called.out)).split_whitespace().collect::<Vec<_>>()
+    };
+    assert!(row("0.3").contains(&"±"), "{}", called.out);
+    assert_eq!(row("0.95")[3..7], ["-"; 4], "{}", called.out);
+    assert!(called.out.contains("is not sustained"), "{}", called.out);
+}
+
 #[test]
 fn a_point_is_the_run_that_sim_makes() {
     let folder = folder("scenario = 'base.toml'\n[vary]\nworkload.load = [0.5]\n");

@@ -47,7 +47,11 @@ pub const METRICS: &[Metric] = &[
     metric("messages_measured", "/messages_measured"),
     metric("simulated_ns", "/simulated_ns"),
     metric("events", "/events"),
+    metric(SUSTAINED, ""),
 ];
+
+/// 1 for a run whose load the fabric sustains, or that has none, and 0 for another one.
+pub(super) const SUSTAINED: &str = "sustained";
 
 /// A finished point: a line of the journal, a row of the results.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -69,7 +73,10 @@ impl Record {
     #[must_use]
     pub fn new(point: super::Identity, result: &RunResult) -> Record {
         let json = serde_json::to_value(result).expect("keys are strings");
-        let value = |metric: &Metric| json.pointer(metric.pointer).and_then(Value::as_f64);
+        let value = |metric: &Metric| match metric.name {
+            SUSTAINED => Some(f64::from(u8::from(result.is_sustained()))),
+            _ => json.pointer(metric.pointer).and_then(Value::as_f64),
+        };
         Record {
             point: point.to_string(),
             values: METRICS.iter().map(value).collect(),

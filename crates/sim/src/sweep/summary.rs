@@ -4,6 +4,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
+use super::record::SUSTAINED;
 use super::{METRICS, Point, Record};
 use crate::output::{TableStyle, TextTable};
 
@@ -128,9 +129,15 @@ pub fn summaries_table(axes: &[String], summaries: &[Summary], style: TableStyle
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         let mut row: Vec<String> = summary.settings.values().map(text).collect();
         row.extend([summary.fabric.clone(), summary.seeds.len().to_string()]);
-        row.extend(SHOWN.map(|(_, name, decimals)| {
+        let estimate = |name: &str| {
             let at = METRICS.iter().position(|metric| metric.name == name);
-            cell(summary.estimate(at.expect("a metric")), decimals)
+            summary.estimate(at.expect("a metric"))
+        };
+        // The latencies of a run that is not sustained grow with its length.
+        let is_sustained = estimate(SUSTAINED).is_some_and(|share| share.mean == 1.0);
+        row.extend(SHOWN.map(|(_, name, decimals)| {
+            let grows = name.starts_with("slowdown") || name.starts_with("latency");
+            cell(estimate(name).filter(|_| is_sustained || !grows), decimals)
         }));
         row
     };
