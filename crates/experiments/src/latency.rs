@@ -2,14 +2,14 @@
 
 use std::path::Path;
 
-use ethermem_sim::budget::{Cost, Operation, Stack, Stage, Timing, edm_stages, mac_stages};
+use ethermem_sim::budget::{Cost, Operation, Place, Stack, Stage, Timing, edm_stages, mac_stages};
 use ethermem_sim::engine::Fabric as _;
 use ethermem_sim::fabrics::edm::Edm;
 use ethermem_sim::output::{TableStyle, TextTable};
-use ethermem_sim::registry::{self, FABRIC_NAMES};
+use ethermem_sim::registry::{self, FABRIC_NAMES, FabricEntry};
 use ethermem_sim::scenario::{Changes, Scenario, Setting};
 use ethermem_sim::{FabricConfig, Kind};
-use ethermem_units::Bytes;
+use ethermem_units::{Bytes, Ps};
 use serde::Serialize;
 
 use crate::error::Error;
@@ -104,11 +104,39 @@ impl Request {
 
     /// Network of the request, with the defaults of scenarios.
     fn config(&self) -> Result<FabricConfig, Error> {
-        let mut settings = vec![link_setting(self.link_gbps)];
+        if let Some((key, problem)) = self.settings.iter().find_map(refused) {
+            return Err(Error::Request(format!("--set {key}: {problem}")));
+        }
+        let kind = format!("fabric.kind={}", self.fabric.name());
+        let mut settings = vec![link_setting(self.link_gbps), kind.parse().expect("a setting")];
         settings.extend(self.settings.iter().cloned());
         let changes = Changes { settings, trace: None };
-        Ok(Scenario::default_with(&changes, FABRIC_NAMES)?.fabric)
+        let scenario = Scenario::default_with(&changes, FABRIC_NAMES)?;
+        self.simulated().check(&scenario)?;
+        Ok(scenario.fabric)
     }
+
+    fn simulated(&self) -> &'static FabricEntry {
+        registry::find(self.fabric.name()).expect("every stack of the budget is a fabric")
+    }
+}
+
+/// The key of a setting that the stages do not depend on, or that another argument sets, and what
+/// it must be.
+fn refused(setting: &Setting) -> Option<(&str, &'static str)> {
+    let problem = match setting.key() {
+        "fabric.kind" => "--fabric says it: must be another key",
+        "fabric.link_gbps" => "--link-gbps says it: must be another key",
+        "fabric.topology" => "the stages are those of one switch: must be another key",
+        key if key.starts_with("fabric.leaf_spine.") => {
+            "the stages are those of one switch: must be another key"
+        }
+        key if !key.starts_with("fabric.") => {
+            "must be a key of [fabric], such as fabric.propagation_ns"
+        }
+        _ => return None,
+    };
+    Some((setting.key(), problem))
 }
 
 /// Latency of a message by stage, in printed order.
@@ -165,7 +193,7 @@ impl Budget {
     /// The stages of a fabric in a network.
     pub(crate) fn of(fabric: Fabric, op: Op, config: &FabricConfig) -> Budget {
         let timing = Timing::of(config);
-        let stages = fabric.stages(op, &timing);
+        let stages = fabric.stages_in(op, config, &timing);
         Budget {
             fabric: fabric.name(),
             op: op.name(),
@@ -179,10 +207,9 @@ impl Budget {
     }
 
     fn add_message(&mut self, request: &Request, config: &FabricConfig, bytes: Bytes) {
-        let simulated = registry::find(self.fabric).expect("every stack of the budget is a fabric");
         let timing = Timing::of(config);
-        let total = timing.total(&request.fabric.stages(request.op, &timing));
-        let latency = (simulated.alone)(config, request.op.kind(), bytes);
+        let total = timing.total(&request.fabric.stages_in(request.op, config, &timing));
+        let latency = (request.simulated().alone)(config, request.op.kind(), bytes);
         self.message = Some(MessageTime {
             bytes: bytes.0,
             serialization_ns: latency.saturating_sub(total).as_ns_f64(),
@@ -254,6 +281,24 @@ impl Fabric {
             Fabric::Roce => "roce",
             Fabric::Tcp => "tcp",
         }
+    }
+
+    /// The stages with the times that a network says beside those of Table 1: of its switches and
+    /// hosts, and of memory.
+    fn stages_in(self, op: Op, config: &FabricConfig, timing: &Timing) -> Vec<Stage> {
+        let mut stages = self.stages(op, timing);
+        for stage in &mut stages {
+            match (stage.name, config.packet.stack) {
+                ("layer 2 forwarding", _) => stage.cost = Cost::Fixed(config.packet.forwarding),
+                ("protocol stack", Some(stack)) => stage.cost = Cost::Fixed(stack),
+                _ => {}
+            }
+        }
+        if op == Op::Read && config.memory_access > Ps::ZERO {
+            let cost = Cost::Fixed(config.memory_access);
+            stages.push(Stage { place: Place::Memory, name: "memory access", passes: 1, cost });
+        }
+        stages
     }
 
     pub(crate) fn stages(self, op: Op, timing: &Timing) -> Vec<Stage> {

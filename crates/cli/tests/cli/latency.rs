@@ -135,6 +135,45 @@ fn a_page_in_a_disaggregated_datacenter_costs_what_the_study_says() {
 }
 
 #[test]
+fn settings_that_the_stages_do_not_depend_on_are_refused() {
+    let one_switch = "the stages are those of one switch: must be another key";
+    for (setting, expected) in [
+        ("fabric.nodes=513", "fabric edm has at most 512 nodes"),
+        ("fabric.topology=leaf-spine", one_switch),
+        ("fabric.leaf_spine.spines=1", one_switch),
+        ("fabric.link_gbps=100", "--link-gbps says it: must be another key"),
+        ("fabric.kind=tcp", "--fabric says it: must be another key"),
+        ("workload.load=0.5", "must be a key of [fabric], such as fabric.propagation_ns"),
+        ("run.seed=4", "must be a key of [fabric]"),
+    ] {
+        let called = call(Path::new("."), &["latency", "--bytes", "64", "--set", setting]);
+        assert_eq!((called.code, called.out.as_str()), (2, ""), "{setting}");
+        assert!(called.err.contains(expected), "{}", called.err);
+        assert_eq!(called.err.lines().count(), 1, "{}", called.err);
+    }
+}
+
+/// A time that a setting gives is a stage, and not a part of what the message is longer.
+#[test]
+fn times_of_switches_hosts_and_memory_are_stages() {
+    let serialization = |fabric: &str, settings: &[&str]| {
+        let mut arguments = vec!["--fabric", fabric, "--bytes", "64"];
+        arguments.extend(settings.iter().flat_map(|setting| ["--set", setting]));
+        let budget = latency(&arguments);
+        budget["message"]["serialization_ns"].as_f64().unwrap()
+    };
+    let times = ["fabric.memory_access_ns=100", "fabric.packet.forwarding_ns=500"];
+    for fabric in ["raw-ethernet", "roce", "tcp"] {
+        let settings = [&times[..], &["fabric.packet.stack_ns=70"]].concat();
+        assert_eq!(serialization(fabric, &settings), serialization(fabric, &[]), "{fabric}");
+    }
+    assert_eq!(serialization("edm", &times[..1]), serialization("edm", &[]));
+    // A read that is given up before it can come back still takes its time.
+    let late = ["fabric.edm.read_timeout_us=0.001"];
+    assert_eq!(serialization("edm", &late), serialization("edm", &[]));
+}
+
+#[test]
 fn the_budget_of_a_page_takes_no_other_arguments() {
     for (arguments, expected) in [
         (&["--ddc", "--fabric", "edm"][..], "cannot be used with"),
