@@ -14,6 +14,7 @@ use ethermem_units::Bytes;
 use proptest::prelude::*;
 
 use crate::invariants::{check, dfabric_floor, drawn};
+use crate::programs;
 use crate::support::{LINK_GBPS, run_scenario, scenario};
 
 /// Messages of a run.
@@ -51,7 +52,9 @@ enum Domain {
 impl Domain {
     /// The domain of a column "allowed".
     fn of(allowed: &str, is_whole: bool) -> Domain {
-        let allowed = allowed.strip_prefix("\"auto\", ").unwrap_or(allowed);
+        let automatic = allowed.strip_prefix("\"auto\", ");
+        // What a fabric chooses by itself is a number of something.
+        let (allowed, is_whole) = (automatic.unwrap_or(allowed), is_whole || automatic.is_some());
         let (zero, rest) = match allowed.strip_prefix("0, ") {
             Some(rest) if rest.contains(" to ") => (true, rest),
             _ => (false, allowed),
@@ -174,46 +177,61 @@ fn keys_of(fabric: &str) -> (Keys, Keys) {
     (of(&|name| name.starts_with(&own)), of(&is_shared))
 }
 
-/// A fabric, and a scenario for it.
-fn scenarios() -> impl Strategy<Value = (&'static str, String)> {
+/// A fabric, and its table with drawn keys, without the number of nodes.
+fn fabrics() -> impl Strategy<Value = (&'static str, String)> {
     let fabric = prop::sample::select(registry::FABRIC_NAMES);
     let keys = prop::collection::vec((any::<bool>(), any::<u16>(), any::<u64>()), 1..=4);
-    let network = (2..=12_u16, prop::sample::select(&LINK_GBPS[..]), 0..=5_u16, any::<u16>());
+    let network = (prop::sample::select(&LINK_GBPS[..]), 0..=5_u16, any::<u16>());
+    (fabric, keys, network).prop_map(|(fabric, keys, (gbps, rack, spines))| {
+        let (own, shared) = keys_of(fabric);
+        let mut set = BTreeMap::from([("fabric.link_gbps", gbps.to_string())]);
+        for &(is_shared, at, draw) in &keys {
+            let of = if is_shared || own.is_empty() { &shared } else { &own };
+            let (name, domain) = &of[usize::from(at) % of.len()];
+            set.insert(name, domain.value(draw));
+        }
+        if rack > 0 {
+            set.insert("fabric.topology", "\"leaf-spine\"".to_owned());
+            set.insert("fabric.leaf_spine.rack_nodes", rack.to_string());
+            set.insert("fabric.leaf_spine.spines", (1 + spines % rack).to_string());
+        }
+        // An access is not given up.
+        if fabric == "cxl-ethernet" {
+            set.insert("fabric.cxl_ethernet.give_up_us", "1000000".to_owned());
+        }
+        let lines = set.iter().map(|(key, value)| format!("{key} = {value}\n"));
+        (fabric, format!("fabric.kind = \"{fabric}\"\n{}", lines.collect::<String>()))
+    })
+}
+
+/// A fabric, and a scenario for it.
+fn scenarios() -> impl Strategy<Value = (&'static str, String)> {
     let background = prop_oneof![2 => Just(0), 1 => 1..=25_u32];
     let pattern = prop::sample::select(&["all-to-all", "incast", "permutation"][..]);
     let bytes = prop_oneof![1..=64_u64, 1..=1_500_u64, 1_400..=6_000_u64, 1..=100_000_u64];
     let workload = (pattern, bytes, 5..=74_u32, 0..=4_u32, 1..1_000_000_u64);
-    (fabric, keys, network, background, workload).prop_map(
-        |(fabric, keys, (nodes, gbps, rack, spines), background, workload)| {
-            let (pattern, bytes, load, reads, seed) = workload;
-            let (own, shared) = keys_of(fabric);
-            let mut set = BTreeMap::from([("fabric.link_gbps", gbps.to_string())]);
-            for &(is_shared, at, draw) in &keys {
-                let of = if is_shared || own.is_empty() { &shared } else { &own };
-                let (name, domain) = &of[usize::from(at) % of.len()];
-                set.insert(name, domain.value(draw));
-            }
-            if rack > 0 {
-                set.insert("fabric.topology", "\"leaf-spine\"".to_owned());
-                set.insert("fabric.leaf_spine.rack_nodes", rack.to_string());
-                set.insert("fabric.leaf_spine.spines", (1 + spines % rack).to_string());
-            }
-            // An access is not given up.
-            if fabric == "cxl-ethernet" {
-                set.insert("fabric.cxl_ethernet.give_up_us", "1000000".to_owned());
-            }
-            let lines = set.iter().map(|(key, value)| format!("{key} = {value}\n"));
+    (fabrics(), 2..=12_u16, background, workload).prop_map(
+        |((fabric, keys), nodes, background, (pattern, bytes, load, reads, seed))| {
             let text = format!(
-                "fabric.kind = \"{fabric}\"\nfabric.nodes = {nodes}\n{}background.load = \
-                 0.{background:02}\n[workload]\npattern = \"{pattern}\"\nload = 0.{load:02}\n\
-                 message_bytes = {bytes}\nread_fraction = {}\nmessages = {MESSAGES}\n\
-                 [run]\nseed = {seed}\nwarmup_fraction = 0\ncooldown_fraction = 0\n",
-                lines.collect::<String>(),
+                "{keys}fabric.nodes = {nodes}\nbackground.load = 0.{background:02}\n[workload]\n\
+                 pattern = \"{pattern}\"\nload = 0.{load:02}\nmessage_bytes = {bytes}\n\
+                 read_fraction = {}\nmessages = {MESSAGES}\n[run]\n\
+                 seed = {seed}\nwarmup_fraction = 0\ncooldown_fraction = 0\n",
                 f64::from(reads) / 4.0,
             );
             (fabric, text)
         },
     )
+}
+
+/// The scenario of a text, on one switch where the fabric has no other; `None` where keys do not
+/// fit together, which is refused.
+fn fitting(fabric: &str, text: &str) -> Option<Scenario> {
+    let mut scenario = Scenario::parse(text, Path::new("keys.toml"), &[fabric]).ok()?;
+    if registry::find(fabric).expect("of the registry").check(&scenario).is_err() {
+        scenario.fabric.topology = Topology::SingleSwitch;
+    }
+    Some(scenario)
 }
 
 /// The least slowdown on a fabric of the messages of a scenario, which have one size.
@@ -254,7 +272,7 @@ fn domains_are_what_the_reference_says() {
         ("0 to 128", true, whole(0..=128, 1)),
         ("0.001 to 1000", false, Domain::Real(0.001..=1_000.0)),
         ("a multiple of 64 from 64 to 1024", true, whole(64..=1_024, 64)),
-        ("\"auto\", 1 to 512", false, Domain::Real(1.0..=512.0)),
+        ("\"auto\", 1 to 512", false, whole(1..=512, 1)),
         ("0, 1000 to 1000000000", false, whole(1_000..=1_000_000_000, 1)),
         ("powers of two from 2 to 4096", false, {
             Domain::PowerOfTwo { range: 2..=4_096, zero: false }
@@ -317,15 +335,24 @@ proptest! {
     #[test]
     fn a_fabric_finishes_every_message_whatever_its_keys((fabric, text) in scenarios()) {
         // Keys that do not fit together are refused, which is tested with each of them.
-        let Ok(mut scenario) = Scenario::parse(&text, Path::new("keys.toml"), &[fabric]) else {
-            return Ok(());
-        };
-        if registry::find(fabric).expect("of the registry").check(&scenario).is_err() {
-            scenario.fabric.topology = Topology::SingleSwitch;
-        }
+        let Some(scenario) = fitting(fabric, &text) else { return Ok(()) };
         let result = check(&scenario, fabric, &drawn(&scenario));
         let least = result.kinds.all.slowdown_min.expect("measured");
         let floor = floor(&scenario, fabric);
         prop_assert!(least >= floor, "slowdown {least}, and {floor} at least");
+    }
+
+    #[test]
+    fn a_program_ends_whatever_the_keys_of_its_fabric(
+        (fabric, keys) in fabrics(),
+        (nodes, program) in programs::programs(),
+        seed in any::<u32>(),
+    ) {
+        let text = format!(
+            "{keys}fabric.nodes = {nodes}\n[workload]\nkind = \"program\"\n[workload.program]\n\
+             {program}\n[run]\nseed = {seed}\n"
+        );
+        let Some(scenario) = fitting(fabric, &text) else { return Ok(()) };
+        programs::check(&scenario, &programs::graph(&scenario), fabric);
     }
 }
