@@ -177,7 +177,7 @@ const TENANT: Parameter = Parameter {
     name: "tenant",
     values: Values::Number { unit: "", least: 0, most: 65_535 },
     unless_said: Unless::Words("the key's, or 0"),
-    about: "whose quota counts",
+    about: "whose quota counts; the key says it, too, and without one it is 0",
 };
 // A node remembers requests for five seconds, so no request is tried for longer.
 const TIMEOUT: Parameter = Parameter {

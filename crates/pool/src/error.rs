@@ -97,7 +97,10 @@ pub enum Error {
     },
     /// The memory node did not respond in time: the node may be down or busy, or the network may
     /// be. A read was not done; whether a write or an atomic was done is unknown.
-    #[error("{node} did not answer within {waited_ms} ms: whether this was done is not known")]
+    #[error(
+        "{node} did not answer within {waited_ms} ms: a read was not done, of anything else it is \
+         not known"
+    )]
     NoAnswer {
         /// The node's address or number.
         node: String,

@@ -47,14 +47,20 @@ impl Fault {
     /// The error line for the client. `-UNCERTAIN` means that all or part of the command may have
     /// been done; every other error means that nothing was done.
     pub(crate) fn text(&self) -> String {
+        use ethermem::Error::{Full, NoAnswer};
+        use ethermem_kv::Error::{Pool, Uncertain};
         match self {
             Fault::Text(text) => (*text).to_owned(),
             Fault::Partly { done, then } => {
                 format!("UNCERTAIN keys changed before the command failed: {done}; {}", then.text())
             }
-            Fault::Store(error @ ethermem_kv::Error::Uncertain(_)) => format!("UNCERTAIN {error}"),
-            Fault::Store(ethermem_kv::Error::Pool(ethermem::Error::Full { .. })) => {
+            Fault::Store(error @ Uncertain(_)) => format!("UNCERTAIN {error}"),
+            Fault::Store(Pool(Full { .. })) => {
                 "OOM command not allowed when used memory > 'maxmemory'.".to_owned()
+            }
+            // A command that may have been done is uncertain.
+            Fault::Store(Pool(NoAnswer { node, waited_ms })) => {
+                format!("ERR {node} did not answer within {waited_ms} ms: nothing was done")
             }
             Fault::Store(error) => format!("ERR {error}"),
         }
@@ -198,6 +204,11 @@ mod tests {
         let uncertain = Fault::from(ethermem_kv::Error::Uncertain(ethermem::Error::Lost));
         assert!(matches!(uncertain.of_pool(), Some(ethermem::Error::Lost)));
         assert!(uncertain.text().starts_with("UNCERTAIN "), "{}", uncertain.text());
+        let silent = || ethermem::Error::NoAnswer { node: "n:1".to_owned(), waited_ms: 9 };
+        let text = Fault::from(ethermem_kv::Error::Pool(silent())).text();
+        assert_eq!(text, "ERR n:1 did not answer within 9 ms: nothing was done");
+        let text = Fault::from(ethermem_kv::Error::Uncertain(silent())).text();
+        assert!(!text.contains("nothing was done"), "{text}");
         assert!(SYNTAX.of_pool().is_none());
         let full = ethermem_kv::Error::Pool(ethermem::Error::Full { bytes: 1, free: 0 });
         assert!(Fault::from(full).text().starts_with("OOM "));

@@ -82,16 +82,15 @@ fn remote(parameters: &Parameters<'_>, way: Way) -> Result<RemoteConfig, OpenErr
     let given = parameters.number("tenant").map(|tenant| TenantId(tenant as u16));
     let key = parameters.text("key").map(|file| KeyFile::read(Path::new(file))).transpose();
     let key = key.map_err(|error| not_allowed(format!("parameter `key`: {error}")))?;
-    let tenant = match (given, &key) {
-        (Some(TenantId(given)), Some(KeyFile { tenant, .. })) if given != tenant.0 => {
-            let allowed = tenant.0;
-            let problem = format!("parameter `tenant`: `{given}`: the key allows {allowed} alone");
-            return Err(not_allowed(problem));
-        }
-        (Some(given), _) => given,
-        (None, Some(key)) => key.tenant,
-        (None, None) => TenantId(0),
-    };
+    // A node in clear knows one tenant, and answers no other.
+    let tenant = key.as_ref().map_or(TenantId(0), |key| key.tenant);
+    if let Some(TenantId(given)) = given.filter(|given| *given != tenant) {
+        let problem = match key {
+            Some(_) => format!("the key allows {} alone", tenant.0),
+            None => "must be 0 without a key".to_owned(),
+        };
+        return Err(not_allowed(format!("parameter `tenant`: `{given}`: {problem}")));
+    }
     Ok(RemoteConfig {
         way,
         via: Vec::new(),

@@ -103,6 +103,10 @@ fn a_key_is_for_its_tenant_alone() {
         let expected = format!("parameter `tenant`: `{tenant}`: the key allows 7 alone");
         assert!(refused(&given).contains(&expected));
     }
+    // Without a key a node knows no other tenant, and would not answer.
+    assert_eq!(remote_of("udp://node:7400?tenant=0").tenant, TenantId(0));
+    let said = refused("udp://node:7400?tenant=7");
+    assert_eq!(said, "parameter `tenant`: `7`: must be 0 without a key");
 }
 
 #[test]
