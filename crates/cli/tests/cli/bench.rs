@@ -29,18 +29,21 @@ fn one_point_is_an_object_and_many_are_a_list() {
     assert_eq!(keys[..8], first);
     // Table 1 of EDM's paper, plus 64 B on the links and 82 ns of DRAM.
     assert_eq!(point["mean_ns"], Value::from(409.68));
-    let sweep = ["--op", "read,cas", "--depth", "1,4", "--format", "json"];
-    let points = json(&[&micro[..], &sweep].concat());
-    let told: Vec<(&str, u64, u64)> = points
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|point| {
+    let told = |sweep: &[&str]| -> Vec<(String, u64, u64)> {
+        let points = json(&[&micro[..], sweep, &["--format", "json"]].concat());
+        let told = points.as_array().unwrap().iter().map(|point| {
             let number = |key: &str| point[key].as_u64().unwrap();
-            (point["op"].as_str().unwrap(), number("bytes"), number("depth"))
-        })
-        .collect();
-    assert_eq!(told, [("read", 64, 1), ("read", 64, 4), ("cas", 8, 1), ("cas", 8, 4)]);
+            (point["op"].as_str().unwrap().to_owned(), number("bytes"), number("depth"))
+        });
+        told.collect()
+    };
+    let [read, cas] = ["read", "cas"].map(str::to_owned);
+    let four = [(read.clone(), 64, 1), (read.clone(), 64, 4), (cas.clone(), 8, 1), (cas, 8, 4)];
+    assert_eq!(told(&["--op", "read,cas", "--depth", "1,4"]), four);
+    // Lengths are those of reads and writes.
+    assert_eq!(told(&["--op", "read,cas", "--depth", "1,4", "--bytes", "64"]), four);
+    let points = told(&["--op", "cas,read", "--bytes", "64,1024"]);
+    assert_eq!(points[1..], [(read.clone(), 64, 1), (read, 1_024, 1)]);
 }
 
 #[test]

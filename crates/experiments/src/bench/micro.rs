@@ -17,7 +17,7 @@ pub struct Request {
     pub pools: Vec<String>,
     /// Measured operations.
     pub ops: Vec<MicroOp>,
-    /// Lengths in bytes; the operation's own, or 64 B, if the list is empty.
+    /// Lengths of reads and writes in bytes; 64 B if the list is empty.
     pub bytes: Vec<u64>,
     /// Numbers of operations in flight.
     pub depth: Vec<u32>,
@@ -44,10 +44,14 @@ impl Request {
 
     fn configs(&self) -> Vec<MicroConfig> {
         let mut configs = Vec::new();
+        // Beside reads and writes, whose lengths they are, the others keep their own.
+        let has_lengths = self.ops.iter().any(|op| op.fixed_bytes().is_none());
         for pool in &self.pools {
             for &op in &self.ops {
-                let usual = [op.fixed_bytes().unwrap_or(BYTES)];
-                let asked: &[u64] = if self.bytes.is_empty() { &usual } else { &self.bytes };
+                let own = op.fixed_bytes();
+                let usual = [own.unwrap_or(BYTES)];
+                let keeps_own = self.bytes.is_empty() || own.is_some() && has_lengths;
+                let asked: &[u64] = if keeps_own { &usual } else { &self.bytes };
                 for &bytes in asked {
                     for &depth in &self.depth {
                         let (pool, seed) = (pool.clone(), self.seed);
