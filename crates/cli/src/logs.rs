@@ -18,6 +18,9 @@ pub(crate) fn to_stderr(level: Level, form: LogFormat) {
         .with_max_level(level)
         .with_ansi(false)
         .with_target(false)
+        // A line that cannot be written is dropped. Otherwise `eprintln!` would report it, which
+        // panics where the standard error is full or its reader has ended.
+        .log_internal_errors(false)
         .with_writer(std::io::stderr);
     match form {
         LogFormat::Text => subscriber.init(),

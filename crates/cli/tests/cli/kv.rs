@@ -1,11 +1,11 @@
 //! The process `ethermem kv`: with a real memory node that disappears and returns, with a password,
 //! and with TLS.
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, Lines, Read, Write};
 use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStderr, Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -26,6 +26,18 @@ struct Server {
 
 impl Server {
     fn start(folder: &Path, arguments: &[&str]) -> Server {
+        let (server, lines) = Server::started(folder, arguments);
+        let to = server.log.clone();
+        std::thread::spawn(move || {
+            for line in lines.map_while(Result::ok) {
+                to.lock().unwrap().push_str(&(line + "\n"));
+            }
+        });
+        server
+    }
+
+    /// The server, and the lines of its log from now on.
+    fn started(folder: &Path, arguments: &[&str]) -> (Server, Lines<BufReader<ChildStderr>>) {
         let mut command = command(folder, &[&["kv"], arguments].concat());
         let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
         let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
@@ -41,14 +53,7 @@ impl Server {
                 break address.to_owned();
             }
         };
-        let log = Arc::<Mutex<String>>::default();
-        let to = log.clone();
-        std::thread::spawn(move || {
-            for line in lines.map_while(Result::ok) {
-                to.lock().unwrap().push_str(&(line + "\n"));
-            }
-        });
-        Server { child, address, metrics, log }
+        (Server { child, address, metrics, log: Arc::default() }, lines)
     }
 
     fn connect(&self) -> Connection {
@@ -164,6 +169,25 @@ fn a_killed_server_leaves_no_memory_at_the_node() {
         assert!(Instant::now() < until, "{} of {all} B are free", free_bytes());
         std::thread::sleep(Duration::from_millis(100));
     }
+}
+
+/// Whoever read the log has ended, as a collector of logs that is started anew has. Before, the
+/// first line ended the server, and a wrong password was enough for that.
+#[test]
+fn a_server_whose_log_nobody_reads_serves_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let password = folder.path().join("kv.password");
+    std::fs::write(&password, "horse\n").unwrap();
+    std::fs::set_permissions(&password, std::fs::Permissions::from_mode(0o600)).unwrap();
+    let arguments = ["--listen", "127.0.0.1:0", "--password-file", "kv.password"];
+    let (server, lines) = Server::started(folder.path(), &arguments);
+    drop(lines);
+    let mut client = server.connect();
+    assert_eq!(client.ask("AUTH horse"), "+OK");
+    assert_eq!(client.ask("SET key value"), "+OK");
+    assert!(client.ask("AUTH wrong").starts_with("-WRONGPASS"));
+    assert!(server.connect().ask("AUTH wrong").starts_with("-WRONGPASS"));
+    assert_eq!(client.ask("GET key"), "value");
 }
 
 #[test]
