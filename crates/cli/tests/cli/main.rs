@@ -9,6 +9,7 @@ mod compare;
 mod compare_page;
 mod drain;
 mod interrupt;
+mod keys;
 mod killed;
 mod kv;
 mod latency;
@@ -17,6 +18,8 @@ mod manual;
 mod node;
 mod offload;
 mod operator;
+#[path = "../../../units/tests/support/property.rs"]
+mod property;
 mod readme;
 mod reference;
 mod remote;

@@ -38,11 +38,16 @@ impl Running {
     pub(crate) fn of(mut command: Command, has_metrics: bool) -> Running {
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
-        let line = lines.next().expect("it starts").unwrap();
+        let Some(Ok(line)) = lines.next() else {
+            let mut said = String::new();
+            child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+            panic!("it does not start: {said}");
+        };
         let address = line.strip_prefix("listening on ").expect(&line).to_owned();
+        // Before its metrics it names the other network, if it is on two.
         let metrics = has_metrics.then(|| {
-            let line = lines.next().expect("it has metrics").unwrap();
-            line.strip_prefix("metrics on ").expect(&line).to_owned()
+            let metrics = |line: String| Some(line.strip_prefix("metrics on ")?.to_owned());
+            lines.by_ref().find_map(|line| metrics(line.unwrap())).expect("it has metrics")
         });
         Running { child, address, metrics }
     }
@@ -135,6 +140,22 @@ impl Drop for Running {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// A log that is full ends nothing: the node serves, and ends as it is told to.
+#[test]
+fn a_node_whose_log_is_full_serves_and_ends_in_order() {
+    let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let arguments = ["node", "--memory", "1MiB", "--insecure", "--listen", "127.0.0.1:0"];
+    let mut command = command(Path::new("."), &arguments);
+    let mut child = command.stdout(Stdio::piped()).stderr(full).spawn().unwrap();
+    let line = BufReader::new(child.stdout.take().unwrap()).lines().next().unwrap().unwrap();
+    let address = line.strip_prefix("listening on ").expect(&line).to_owned();
+    let node = Running { child, address, metrics: None };
+    node.facts();
+    node.terminate();
+    let mut node = node;
+    assert_eq!(node.child.wait().unwrap().code(), Some(0));
 }
 
 #[test]

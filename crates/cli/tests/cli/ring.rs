@@ -7,7 +7,7 @@ use crate::node::Running;
 use crate::support::{Called, call, called, root};
 
 /// True if this process may use raw Ethernet; prints a SKIPPED line if not.
-fn may() -> bool {
+pub(crate) fn may() -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("CapEff:")).unwrap();
     let has_it = u64::from_str_radix(line.trim(), 16).unwrap() & 1 << 13 != 0;
@@ -19,7 +19,7 @@ fn may() -> bool {
 }
 
 /// A place for this program: other test programs run beside it, on the same loopback.
-fn place(which: u32) -> String {
+pub(crate) fn place(which: u32) -> String {
     format!("lo:{}", 1024 + (std::process::id() * 4 + which) % 60_000)
 }
 
