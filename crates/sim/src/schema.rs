@@ -92,8 +92,8 @@ fn kind(allowed: &str, is_whole: bool) -> Map<String, Value> {
         ("true, false", ..) => json!({ "type": "boolean" }),
         ("a file" | "a name of the file", ..) => json!({ "type": "string" }),
         (_, Some(choices), _) | (_, _, Some(choices)) => json!({ "enum": choices }),
-        _ => match allowed.split_once(", ").and_then(|(first, rest)| Some((name(first)?, rest))) {
-            Some((word, rest)) => json!({ "anyOf": [{ "const": word }, kind(rest, is_whole)] }),
+        _ => match allowed.split_once(", ").and_then(|(first, rest)| Some((one(first)?, rest))) {
+            Some((one, rest)) => json!({ "anyOf": [{ "const": one }, kind(rest, is_whole)] }),
             None => range(allowed, is_whole),
         },
     };
@@ -120,6 +120,11 @@ fn range(allowed: &str, is_whole: bool) -> Value {
         schema[bound] = most;
     }
     schema
+}
+
+/// A single value beside a range, as `"auto"` and 0 are.
+fn one(part: &str) -> Option<Value> {
+    name(part).or_else(|| number(part))
 }
 
 fn name(part: &str) -> Option<Value> {
@@ -178,6 +183,14 @@ mod tests {
                     { "type": "integer", "minimum": 1, "maximum": 9 },
                 ] }),
             ),
+            (
+                "0, powers of two from 8 to 64",
+                false,
+                json!({ "anyOf": [
+                    { "const": 0 },
+                    { "type": "number", "minimum": 8, "maximum": 64 },
+                ] }),
+            ),
             ("true, false", false, json!({ "type": "boolean" })),
             ("a file", false, json!({ "type": "string" })),
         ];
@@ -226,6 +239,111 @@ mod tests {
             }
         }
         assert!(tried > 200, "{tried} values");
+    }
+
+    /// True if `rule` accepts `value`. These are the parts of JSON Schema that rules of keys have.
+    fn accepts(rule: &Value, value: &Value) -> bool {
+        let fields = rule.as_object().unwrap();
+        fields.iter().all(|(part, of)| match part.as_str() {
+            "description" => true,
+            "anyOf" => of.as_array().unwrap().iter().any(|rule| accepts(rule, value)),
+            "enum" => of.as_array().unwrap().contains(value),
+            "const" => of == value,
+            "type" => match of.as_str().unwrap() {
+                "boolean" => value.is_boolean(),
+                "string" => value.is_string(),
+                "integer" => value.is_u64() || value.is_i64(),
+                "number" => value.is_number(),
+                other => panic!("{other}"),
+            },
+            "minimum" => !value.is_number() || order(value, of).is_ge(),
+            "maximum" => !value.is_number() || order(value, of).is_le(),
+            "exclusiveMinimum" => !value.is_number() || order(value, of).is_gt(),
+            "exclusiveMaximum" => !value.is_number() || order(value, of).is_lt(),
+            other => panic!("{other}"),
+        })
+    }
+
+    fn order(one: &Value, other: &Value) -> std::cmp::Ordering {
+        match (one.as_u64(), other.as_u64()) {
+            (Some(one), Some(other)) => one.cmp(&other),
+            _ => one.as_f64().unwrap().total_cmp(&other.as_f64().unwrap()),
+        }
+    }
+
+    /// The ends of a range in the words of errors, and whether each is allowed itself; `None` for
+    /// an end that depends on other keys.
+    fn ends(part: &str) -> Option<[(Option<Value>, bool); 2]> {
+        let (least, most) = part.split_once(" to ")?;
+        let is_over = least.starts_with("over ");
+        let is_under = most.starts_with("under ");
+        let least = least.rsplit(' ').next().and_then(number);
+        Some([(least, !is_over), (number(most.trim_start_matches("under ")), !is_under)])
+    }
+
+    /// A little less and a little more than a bound.
+    fn beside(bound: &Value, is_whole: bool) -> [Value; 2] {
+        match (bound.as_u64(), is_whole) {
+            (Some(bound), true) => {
+                let bound = i128::from(bound);
+                [bound - 1, bound + 1].map(|n| serde_json::from_str(&n.to_string()).unwrap())
+            }
+            _ => {
+                let bound = bound.as_f64().unwrap();
+                let little = (bound.abs() * 1e-9).max(1e-9);
+                [(bound - little).into(), (bound + little).into()]
+            }
+        }
+    }
+
+    /// The schema and the words of errors say the same of every key, at the ends of each range.
+    #[test]
+    fn the_schema_allows_what_the_program_does_and_no_more() {
+        let schema = scenario();
+        let [mut defaults, mut inside, mut outside, mut parsed] = [0; 4];
+        for key in Scenario::keys(FABRIC_NAMES) {
+            let rule = of(&schema, &key.name);
+            let check = |value: &Value, is_allowed: bool| {
+                let (name, allowed) = (&key.name, &key.allowed);
+                assert_eq!(accepts(&rule, value), is_allowed, "{name} = {value}: {allowed}");
+            };
+            // A default in words follows from other keys.
+            if let Ok(default) = serde_json::from_str::<Value>(&key.default) {
+                check(&default, true);
+                defaults += 1;
+            }
+            let mut tried = Vec::new();
+            for part in key.allowed.split(", ") {
+                if let Ok(value) = serde_json::from_str::<Value>(part) {
+                    check(&value, true);
+                    tried.push(value);
+                    inside += 1;
+                }
+                let Some([least, most]) = ends(part) else { continue };
+                for (side, (bound, is_allowed)) in [least, most].into_iter().enumerate() {
+                    let Some(bound) = bound else { continue };
+                    check(&bound, is_allowed);
+                    inside += 1;
+                    let beyond = &beside(&bound, key.is_whole)[side];
+                    // JSON has no whole number over the greatest seed.
+                    if bound.as_u64() != Some(u64::MAX) {
+                        check(beyond, false);
+                        outside += 1;
+                    }
+                    tried.extend([bound, beyond.clone()]);
+                }
+            }
+            // What the program accepts by itself, the schema does, too.
+            for value in tried {
+                let text = format!("{} = {value}\n", key.name);
+                if Scenario::parse(&text, Path::new("s.toml"), FABRIC_NAMES).is_ok() {
+                    check(&value, true);
+                    parsed += 1;
+                }
+            }
+        }
+        let counts = [defaults, inside, outside, parsed];
+        assert!(counts.iter().zip([150, 300, 200, 300]).all(|(n, least)| *n > least), "{counts:?}");
     }
 
     #[test]
