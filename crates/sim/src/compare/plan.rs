@@ -265,6 +265,11 @@ impl<'s> Request<'s> {
         let axes = vary.values().map(|vary| read_axes(self.source, vary)).transpose()?;
         let grid = Grid::new(self.source, axes.unwrap_or_default());
         grid.check_settings(self.settings)?;
+        // The points would differ only in their names.
+        if self.seed.is_some() {
+            grid.refuse_axis("run.seed", "--seed sets it too: must be one of the two")?;
+        }
+        grid.refuse_axis("fabric.kind", "must be fabrics = [...], under [compare]")?;
         Ok(grid)
     }
 
@@ -325,13 +330,21 @@ mod tests {
     use super::*;
 
     fn load(text: &str, settings: &[&str]) -> Result<Option<Comparison>, String> {
+        load_with(text, settings, None)
+    }
+
+    fn load_with(
+        text: &str,
+        settings: &[&str],
+        seed: Option<u64>,
+    ) -> Result<Option<Comparison>, String> {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("c.toml");
         fs::write(&file, text).unwrap();
         fs::write(folder.path().join("v.csv"), "experiment,point,edm\na,one,1\n").unwrap();
         let settings: Vec<Setting> = settings.iter().map(|set| set.parse().unwrap()).collect();
         let shown = format!("{}/", folder.path().display());
-        let loaded = Comparison::load(&file, &settings, None);
+        let loaded = Comparison::load(&file, &settings, seed);
         loaded.map_err(|error| error.to_string().replace(&shown, ""))
     }
 
@@ -422,6 +435,14 @@ mod tests {
                 format!("{BASE}{one}vary = {{ fabric.topology = ['leaf-spine'] }}\n"),
                 "c.toml: fabric edm runs on fabric.topology",
             ),
+            (
+                format!("{BASE}{one}vary = {{ fabric.kind = ['ird'] }}\n"),
+                "c.toml:7: vary.fabric.kind: must be fabrics = [...], under [compare]",
+            ),
+            (
+                format!("{BASE}{one}vary_published = {{ fabric.kind = ['ird'] }}\n"),
+                "c.toml:7: vary.fabric.kind: must be fabrics = [...], under [compare]",
+            ),
         ] {
             let found = load(&text, &[]).map(|_| ()).unwrap_err();
             assert!(found.starts_with(error), "{text}: {found}");
@@ -430,5 +451,18 @@ mod tests {
         let set =
             load(&format!("{BASE}{one}vary = {{ workload.load = [0.2] }}\n"), &["workload.load=1"]);
         assert!(set.map(|_| ()).unwrap_err().contains("--set sets it too"));
+    }
+
+    #[test]
+    fn a_varied_seed_is_not_set_too() {
+        let text = format!(
+            "{BASE}[compare.experiments.a]\npoints = ['x', 'y']\n\
+             vary = {{ run.seed = [1, 2] }}\n"
+        );
+        let compared = load(&text, &[]).unwrap().unwrap();
+        let seeds = compared.experiments[0].points.iter().map(|point| point.scenario.run.seed);
+        assert_eq!(seeds.collect::<Vec<_>>(), [1, 2]);
+        let refused = load_with(&text, &[], Some(9)).map(|_| ()).unwrap_err();
+        assert_eq!(refused, "c.toml:7: vary.run.seed: --seed sets it too: must be one of the two");
     }
 }

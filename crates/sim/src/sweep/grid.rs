@@ -32,6 +32,12 @@ impl<'s> Grid<'s> {
         }
     }
 
+    /// Refuses an axis of `key`; `problem` says what to do instead.
+    pub(crate) fn refuse_axis(&self, key: &str, problem: &str) -> Result<(), InputError> {
+        let axis = self.axes.iter().find(|axis| axis.key == key);
+        axis.map_or(Ok(()), |axis| Err(self.refuse(axis, problem)))
+    }
+
     /// Number of combinations, at most 2^64 - 1.
     pub(crate) fn count(&self) -> Result<u64, InputError> {
         self.axes.iter().try_fold(1_u64, |count, axis| {
