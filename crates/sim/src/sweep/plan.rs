@@ -70,9 +70,10 @@ impl Seeds {
         }
     }
 
+    /// The seeds of a run whose scenario has the seed `first`, which [`check_seeds`] has checked.
     fn of(&self, first: u64) -> Vec<u64> {
         match self {
-            Seeds::Count(count) => (0..*count).map(|at| first.wrapping_add(at)).collect(),
+            Seeds::Count(count) => (0..*count).map(|at| first + at).collect(),
             Seeds::List(seeds) => seeds.clone(),
         }
     }
@@ -201,6 +202,9 @@ impl<'s> Request<'s> {
                 fabric
                     .check(&scenario)
                     .map_err(|error| InputError::file(self.file, error.to_string()))?;
+                if let Seeds::Count(count) = self.seeds {
+                    check_seeds(self.file, scenario.run.seed, count)?;
+                }
                 for seed in self.seeds.of(scenario.run.seed) {
                     let mut scenario = scenario.clone();
                     scenario.run.seed = seed;
@@ -215,6 +219,17 @@ impl<'s> Request<'s> {
         let (scenario, settings) = (self.scenario.clone(), settings.to_vec());
         Ok(Sweep { scenario, axes, points, text, settings })
     }
+}
+
+/// Checks that this many seeds from `first` on exist, at least one.
+fn check_seeds(file: &Path, first: u64, count: u64) -> Result<(), InputError> {
+    let most = u64::MAX - (count - 1);
+    if first <= most {
+        return Ok(());
+    }
+    let problem =
+        format!("run.seed = {first}: must be at most {most}, as seeds = {count} go on from it");
+    Err(InputError::file(file, problem))
 }
 
 pub(crate) fn fabrics_allowed() -> String {
@@ -296,6 +311,29 @@ mod tests {
         };
         assert_eq!(sample(1), sample(1));
         assert_ne!(sample(1), sample(2));
+    }
+
+    #[test]
+    fn seeds_do_not_begin_again_at_0() {
+        let sweep = |seeds: &str, first: u64| {
+            let folder = tempfile::tempdir().unwrap();
+            fs::write(folder.path().join("base.toml"), "[fabric]\nnodes = 16\n").unwrap();
+            let file = folder.path().join("w.toml");
+            fs::write(&file, format!("scenario = 'base.toml'\nseeds = {seeds}\n")).unwrap();
+            let set = format!("run.seed={first}").parse().unwrap();
+            let shown = format!("{}/", folder.path().display());
+            let seeds = Sweep::load(&file, &[set]).map(|sweep| {
+                sweep.points.iter().map(|point| point.scenario.run.seed).collect::<Vec<_>>()
+            });
+            seeds.map_err(|error| error.to_string().replace(&shown, ""))
+        };
+        let last = u64::MAX - 2;
+        assert_eq!(sweep("3", last), Ok(vec![last, last + 1, last + 2]));
+        let line = "w.toml: run.seed = 18446744073709551614: must be at most \
+                    18446744073709551613, as seeds = 3 go on from it";
+        assert_eq!(sweep("3", last + 1), Err(line.to_owned()));
+        // A list of seeds does not go on from the scenario's.
+        assert_eq!(sweep("[4, 2]", u64::MAX), Ok(vec![4, 2]));
     }
 
     #[test]
