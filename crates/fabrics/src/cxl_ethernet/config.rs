@@ -6,7 +6,7 @@ use ethermem_cxl::agent::ACCESSES_MAX;
 use ethermem_cxl::cache::CacheConfig;
 use ethermem_cxl::compute::ComputeConfig;
 use ethermem_cxl::memory::{Backpressure, MemoryConfig};
-use ethermem_cxl::rate::{ControlConfig, Mbps};
+use ethermem_cxl::rate::{ControlConfig, ControlConfigError, Mbps};
 use ethermem_cxl::retry::Retransmission;
 use ethermem_cxl::stages::StageLatencies;
 use ethermem_cxl::translate::TranslatorConfig;
@@ -199,9 +199,16 @@ impl Parameters for CxlEthernetConfig {
     }
 
     fn check(&self, _config: &FabricConfig) -> Result<(), (&'static str, String)> {
-        rate::RateControl::new(self.control)
-            .map(|_| ())
-            .map_err(|error| ("rate_initial_gbps", error.to_string()))
+        let problem = |error| match error {
+            // In the keys and the unit of the scenario. Rates over the link's were lowered to it.
+            ControlConfigError::Initial(_, floor, _) => {
+                let floor = f64::from(floor) / 1e3;
+                format!("must be at least rate_min_gbps, {floor}")
+            }
+            error => error.to_string(),
+        };
+        let control = rate::RateControl::new(self.control).map(|_| ());
+        control.map_err(|error| ("rate_initial_gbps", problem(error)))
     }
 }
 

@@ -246,6 +246,16 @@ fn unknown_keys_are_refused_with_those_allowed() {
              10000 is the default",
         ),
         (
+            "[fabric.cxl_ethernet]\nrate_initial_gbps = 0.5\n",
+            "s.toml:2: fabric.cxl_ethernet.rate_initial_gbps = 0.5: must be at least \
+             rate_min_gbps, 1",
+        ),
+        (
+            "[fabric.cxl_ethernet]\nrate_min_gbps = 2.5\nrate_initial_gbps = 2\n",
+            "s.toml:3: fabric.cxl_ethernet.rate_initial_gbps = 2: must be at least \
+             rate_min_gbps, 2.5",
+        ),
+        (
             "[fabric.clio]\nprocesses = 1024\npages = 1025\n",
             "s.toml:3: fabric.clio.pages = 1025: must be 1 to 1024",
         ),
