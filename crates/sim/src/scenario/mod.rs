@@ -62,7 +62,8 @@ pub enum Length {
     Given,
     /// As many messages as it takes to know the numbers, whatever the workload's number.
     UntilKnown {
-        /// Upper bound on the events of all attempts.
+        /// Events over which all attempts together do not go, as far as the next one's can be
+        /// told. The first one is made whatever it takes.
         events_max: u64,
     },
 }

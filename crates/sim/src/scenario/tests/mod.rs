@@ -204,6 +204,28 @@ fn shown(keys: Vec<Key>) -> Vec<[String; 3]> {
     keys.into_iter().map(|key| [key.name, key.default, key.allowed]).collect()
 }
 
+/// The sentence before the keys of `[fabric.leaf_spine]` names the fabrics that refuse it.
+#[test]
+fn the_page_lists_the_fabrics_of_a_single_switch() {
+    let page = page("reference/scenario.md");
+    let section = page.split("## `[fabric.leaf_spine]`").nth(1).expect("a section");
+    let (listed, _) = section.split_once(" run on a\nsingle switch only").expect("a list");
+    let listed: Vec<&str> = listed.split('`').skip(1).step_by(2).collect();
+    let racks = "[fabric]\nnodes = 16\ntopology = \"leaf-spine\"\n";
+    let racks = parse(racks).expect("a scenario");
+    let refuse = crate::registry::FABRICS.iter().filter(|fabric| fabric.check(&racks).is_err());
+    let mut refuse: Vec<&str> = refuse.map(|fabric| fabric.name).collect();
+    let mut sorted = listed.clone();
+    sorted.sort_unstable();
+    refuse.sort_unstable();
+    assert_eq!(sorted, refuse);
+    // The example of links whose blocks take no whole picoseconds.
+    let odd = "[fabric.leaf_spine]\nrack_nodes = 7\nspines = 3\n";
+    let refused = parse(&format!("[fabric]\ntopology = \"leaf-spine\"\n{odd}")).unwrap_err();
+    assert!(refused.contains("takes whole picoseconds"), "{refused}");
+    assert!(page.contains("`spines = 3` is refused with `rack_nodes = 7`"));
+}
+
 #[test]
 fn every_scenario_of_the_repository_is_read() {
     let folder = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios"));
