@@ -6,7 +6,7 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
 use super::pattern::{EndsSampler, Pattern, unit};
-use super::sizes::SizeDistribution;
+use super::sizes::{SHARE_MIN, SizeDistribution};
 use crate::message::{Kind, Message, MessageSource, SourceError};
 
 /// Maximum expected duration of a run. An exponential gap drawn from 53 bits is at most 37 times
@@ -28,6 +28,34 @@ pub struct PoissonConfig {
     pub rmw_fraction: f64,
     /// Number of messages.
     pub messages: u64,
+}
+
+impl PoissonConfig {
+    /// Share of the messages that are of this kind; 0 for what only rounding has left.
+    #[must_use]
+    pub fn share(&self, kind: Kind) -> f64 {
+        let share = match kind {
+            Kind::Read => self.read_fraction,
+            Kind::Write => 1.0 - self.read_fraction - self.rmw_fraction,
+            Kind::ReadModifyWrite => self.rmw_fraction,
+        };
+        if share > SHARE_MIN { share } else { 0.0 }
+    }
+
+    /// Distribution of the bytes of messages of this kind.
+    #[must_use]
+    pub fn sizes_of(&self, kind: Kind) -> SizeDistribution {
+        match kind {
+            Kind::Read | Kind::Write => self.sizes.clone(),
+            Kind::ReadModifyWrite => SizeDistribution::fixed(RMW_BYTES),
+        }
+    }
+
+    /// Distribution of the bytes of all messages.
+    #[must_use]
+    pub fn drawn_sizes(&self) -> SizeDistribution {
+        self.sizes.mixed_with(self.share(Kind::ReadModifyWrite), RMW_BYTES)
+    }
 }
 
 /// Number of blocks that one message puts on the links of its ends, control blocks included.
@@ -240,16 +268,14 @@ fn kind_means(
     value: impl Fn(Kind, Bytes) -> [f64; 4],
 ) -> [[f64; 4]; Kind::ALL.len()] {
     Kind::ALL.map(|kind| {
-        let (share, mean) = match kind {
-            Kind::Read => (config.read_fraction, None),
-            Kind::Write => (1.0 - config.read_fraction - config.rmw_fraction, None),
-            Kind::ReadModifyWrite => (config.rmw_fraction, Some(value(kind, RMW_BYTES))),
-        };
-        // Rounding can make a share of writes slightly negative.
-        if share <= 1e-12 {
+        let share = config.share(kind);
+        if share == 0.0 {
             return [0.0; 4];
         }
-        let mean = mean.unwrap_or_else(|| config.sizes.expectation(|bytes| value(kind, bytes)));
+        let mean = match kind {
+            Kind::ReadModifyWrite => value(kind, RMW_BYTES),
+            _ => config.sizes.expectation(|bytes| value(kind, bytes)),
+        };
         mean.map(|mean| share * mean)
     })
 }

@@ -9,6 +9,9 @@ pub const MESSAGE_BYTES_MAX: u64 = 1 << 30;
 /// longer segment is sampled at as many evenly spaced sizes.
 const EXPECTATION_SIZES_MAX: u64 = 16_384;
 
+/// Smallest share of messages that is not taken for a rounding error.
+pub(crate) const SHARE_MIN: f64 = 1e-12;
+
 /// A distribution of message sizes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SizeDistribution {
@@ -77,6 +80,10 @@ impl SizeDistribution {
             let problem = format!("the last probability is {cumulative}: must be 1");
             return Err(PointError { index, problem });
         }
+        Ok(SizeDistribution::of_segments(segments))
+    }
+
+    fn of_segments(segments: Vec<Segment>) -> SizeDistribution {
         let ends = ends(&segments);
         let starts = std::iter::once(0).chain(ends.iter().copied());
         let sizes_per_draw = segments
@@ -86,7 +93,41 @@ impl SizeDistribution {
                 (segment.high - segment.low) as f64 / (end - start) as f64
             })
             .collect();
-        Ok(SizeDistribution { segments, ends, sizes_per_draw })
+        SizeDistribution { segments, ends, sizes_per_draw }
+    }
+
+    /// The distribution of which a `share`, 0 to 1, has `bytes`, and the rest the sizes of this
+    /// one.
+    ///
+    /// # Panics
+    /// If `bytes` is 0 or over [`MESSAGE_BYTES_MAX`].
+    #[must_use]
+    pub fn mixed_with(&self, share: f64, bytes: Bytes) -> SizeDistribution {
+        // Below this a share is what rounding has left of none.
+        if share <= SHARE_MIN {
+            return self.clone();
+        }
+        let one = SizeDistribution::fixed(bytes);
+        if share >= 1.0 - SHARE_MIN {
+            return one;
+        }
+        // Where the one size lies within a segment, that is cut, so that sizes stay in order.
+        let pieces = self.segments.iter().flat_map(|&Segment { low, high, probability }| {
+            let cuts = [bytes.0 - 1, bytes.0].map(|cut| cut.clamp(low, high));
+            let each = probability * (1.0 - share) / (high - low) as f64;
+            let piece = move |(low, high): (u64, u64)| {
+                let probability = each * (high - low) as f64;
+                Segment { low, high, probability }
+            };
+            [(low, cuts[0]), (cuts[0], cuts[1]), (cuts[1], high)].map(piece)
+        });
+        let mut segments: Vec<Segment> = pieces.filter(|piece| piece.low < piece.high).collect();
+        let at = segments.partition_point(|segment| segment.high < bytes.0);
+        match segments.get_mut(at) {
+            Some(same) if same.high == bytes.0 => same.probability += share,
+            _ => segments.insert(at, Segment { probability: share, ..one.segments[0] }),
+        }
+        SizeDistribution::of_segments(segments)
     }
 
     /// The size for a draw that is uniform over all `u64`; sizes never decrease as draws grow.
@@ -203,6 +244,30 @@ mod tests {
 
     fn uniform_draws(count: u64) -> impl Iterator<Item = u64> {
         (0..count).map(move |i| (u128::from(2 * i + 1) * (1 << 63) / u128::from(count)) as u64)
+    }
+
+    #[test]
+    fn a_share_of_one_size_is_mixed_in() {
+        let sizes = SizeDistribution::from_points(&[(4, 0.25), (12, 0.75), (20, 1.0)]).unwrap();
+        assert_eq!(sizes.mixed_with(0.0, Bytes(8)), sizes);
+        assert_eq!(sizes.mixed_with(1.0, Bytes(8)), SizeDistribution::fixed(Bytes(8)));
+        // Below, at the end of, within and above the segments.
+        for bytes in [1, 3, 4, 5, 8, 12, 16, 20, 21] {
+            let mixed = sizes.mixed_with(0.2, Bytes(bytes));
+            let share = |of: &SizeDistribution, size: u64| {
+                of.expectation(|bytes| [f64::from(bytes.0 == size)])[0]
+            };
+            for size in 1..=22 {
+                let expected = 0.8 * share(&sizes, size) + if size == bytes { 0.2 } else { 0.0 };
+                assert!((share(&mixed, size) - expected).abs() < 1e-12, "{bytes} {size}");
+            }
+            let mean = 0.8 * sizes.mean_bytes() + 0.2 * bytes as f64;
+            assert!((mixed.mean_bytes() - mean).abs() < 1e-12, "{bytes}");
+            let order: Vec<Bytes> = uniform_draws(500).map(|draw| mixed.sample(draw)).collect();
+            assert!(order.is_sorted(), "{bytes}");
+        }
+        let quarter = SizeDistribution::fixed(Bytes(64)).mixed_with(0.25, Bytes(8));
+        assert_eq!([0.1, 0.25, 0.26].map(|share| quarter.quantile(share).0), [8, 8, 64]);
     }
 
     #[test]

@@ -29,6 +29,34 @@ fn a_workload_of_one_size() {
     assert!((rate / expected - 1.0).abs() < 1e-9, "{rate} {expected}");
 }
 
+/// An atomic returns 8 bytes, whatever the sizes of reads and writes.
+#[test]
+fn only_kinds_that_occur_are_shown() {
+    let show = |fractions: [&str; 2]| {
+        let [rmw, reads] = fractions;
+        let (rmw, reads) =
+            (format!("workload.rmw_fraction={rmw}"), format!("workload.read_fraction={reads}"));
+        let scenario = "scenarios/microbenchmark-64b.toml";
+        let shown = json(&["workload", "show", scenario, "--set", &rmw, "--set", &reads]);
+        let edm = shown["blocks"].as_array().unwrap().iter().filter(|row| row["fabric"] == "edm");
+        let kinds: Vec<String> = edm.map(|row| row["kind"].as_str().unwrap().to_owned()).collect();
+        (shown, kinds)
+    };
+    let (all, kinds) = show(["1", "0"]);
+    assert_eq!(kinds, ["rmw"]);
+    assert_eq!((&all["bytes_mean"], &all["bytes_max"]), (&8.0.into(), &8.into()));
+    assert_eq!(all["blocks"][0]["compute_downlink"], 3.0, "8 B are a block between /MS/ and /MT/");
+    let (some, kinds) = show(["0.25", "0.25"]);
+    assert_eq!(kinds, ["read", "write", "rmw"]);
+    assert_eq!(some["bytes_mean"], 0.25 * 8.0 + 0.75 * 64.0);
+    assert_eq!((&some["bytes_p10"], &some["bytes_p50"]), (&8.into(), &64.into()));
+    assert_eq!(show(["0", "1"]).1, ["read"]);
+    // The data in all is that of the sizes that are shown.
+    let rate = some["messages_per_s"].as_f64().unwrap();
+    let goodput = some["goodput_gbps_total"].as_f64().unwrap();
+    assert!((goodput / (50.0 * 8.0 * rate / 1e9) - 1.0).abs() < 1e-9, "{goodput}");
+}
+
 #[test]
 fn built_in_workloads_are_listed_and_shown_alike() {
     let list = json(&["workload", "list"]);

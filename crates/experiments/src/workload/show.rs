@@ -71,12 +71,12 @@ impl Request {
         };
         let offered = offered(&scenario)?.expect("a synthetic workload asks for something");
         let blocks = FABRICS.iter().flat_map(|fabric| {
-            let of = |kind| blocks_of(fabric, kind, &workload.sizes, &scenario);
-            [of(Kind::Read), of(Kind::Write)]
+            let occur = Kind::ALL.into_iter().filter(|&kind| workload.share(kind) > 0.0);
+            occur.map(|kind| blocks_of(fabric, kind, &workload.sizes_of(kind), &scenario))
         });
         Ok(Shown {
             workload: self.workload.clone(),
-            sizes: SizeSummary::of(&workload.sizes),
+            sizes: SizeSummary::of(&workload.drawn_sizes()),
             load: workload.load,
             messages_per_s: offered.messages_per_s,
             goodput_gbps_total: offered.goodput_gbps_total,
