@@ -81,6 +81,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
             return Err(Failure::input(format!("--{flag} is of one fabric: {instead}")));
         }
     }
+    arguments.selection.files().writing_page("--out", arguments.out.as_deref()).check()?;
     let request = Request {
         selection: arguments.selection.request(),
         fabrics: arguments.fabrics.clone(),

@@ -12,6 +12,7 @@ mod ddc;
 #[cfg(feature = "serve")]
 mod doctor;
 mod failure;
+mod files;
 mod interrupt;
 mod keygen;
 #[cfg(feature = "serve")]

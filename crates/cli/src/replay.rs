@@ -15,6 +15,7 @@ use self::recorded::RecordedArguments;
 pub(crate) use self::setup::SetupArguments;
 
 use crate::failure::Failure;
+use crate::files::Files;
 use crate::output::RowFormat;
 use crate::terminal::runner;
 
@@ -69,6 +70,9 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
+    let files = Files::default().writing("--out", arguments.out.as_deref());
+    let read = |files: Files, path: &PathBuf| files.reading("a trace", Some(path));
+    arguments.recorded.reading(arguments.traces.iter().fold(files, read)).check()?;
     let request = Request {
         traces: arguments.traces.clone(),
         fabrics: arguments.fabric.clone(),

@@ -7,6 +7,8 @@ use ethermem_experiments::selection::{Selection, trace_format};
 use ethermem_sim::scenario::Setting;
 use ethermem_sim::workload::TraceFormat;
 
+use crate::files::Files;
+
 /// Messages to run, and their network.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct SelectionArguments {
@@ -35,6 +37,12 @@ pub(crate) struct SelectionArguments {
 }
 
 impl SelectionArguments {
+    /// The files that are read.
+    pub(crate) fn files(&self) -> Files {
+        let files = Files::default().reading("the scenario", self.scenario.as_deref());
+        files.reading("also --trace", self.trace.as_deref())
+    }
+
     pub(crate) fn request(&self) -> Selection {
         Selection {
             scenario: self.scenario.clone(),

@@ -44,6 +44,11 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
+    let files = arguments.selection.files();
+    files
+        .writing("--messages", arguments.messages.as_deref())
+        .writing("--perfetto", arguments.perfetto.as_deref())
+        .check()?;
     let request = Request {
         selection: arguments.selection.request(),
         fabric: arguments.fabric,

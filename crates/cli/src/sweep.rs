@@ -7,6 +7,7 @@ use ethermem_experiments::sweep::Request;
 use ethermem_sim::scenario::Setting;
 
 use crate::failure::Failure;
+use crate::files::Files;
 use crate::interrupt;
 use crate::output::Format;
 use crate::terminal::runner;
@@ -44,6 +45,8 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
+    let files = Files::default().reading("the sweep", Some(&arguments.sweep));
+    files.writing("--out", Some(&arguments.out)).check()?;
     let request = Request {
         sweep: arguments.sweep.clone(),
         settings: arguments.settings.clone(),

@@ -9,6 +9,7 @@ use ethermem_sim::scenario::Setting;
 use ethermem_sim::workload::TraceFormat;
 
 use crate::failure::Failure;
+use crate::files::Files;
 use crate::output::{Format, print};
 use crate::terminal::runner;
 
@@ -94,6 +95,8 @@ pub(crate) fn run(command: &Command) -> Result<(), Failure> {
 }
 
 fn write(arguments: &GenerateArguments) -> Result<(), Failure> {
+    let files = Files::default().reading("the scenario", Some(&arguments.scenario));
+    files.writing("--out", Some(&arguments.out)).check()?;
     let request = generate::Request {
         scenario: arguments.scenario.clone(),
         seed: arguments.seed,

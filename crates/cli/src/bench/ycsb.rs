@@ -9,6 +9,7 @@ use ethermem_experiments::bench::ycsb::{run as run_pools, table};
 use ethermem_experiments::words::{bytes, name};
 
 use crate::failure::Failure;
+use crate::files::Files;
 use crate::output::Format;
 use crate::terminal::runner;
 
@@ -117,6 +118,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
 }
 
 fn of_scenario(arguments: &Arguments, scenario: &Path, settings: &Settings) -> Result<(), Failure> {
+    let files = Files::default().reading("the scenario", Some(scenario));
+    files.writing_page("--out", arguments.out.as_deref()).check()?;
     let mut outcome = figure::run(scenario, settings, arguments.out.as_deref(), &runner(None))?;
     arguments.format.print(&outcome, Outcome::text)?;
     arguments.format.name_page(outcome.write()?.as_deref())

@@ -13,6 +13,7 @@ use super::network::NetworksArguments;
 use super::run::Where;
 use super::{Common, end, end_after};
 use crate::failure::Failure;
+use crate::files::Files;
 use crate::terminal::runner;
 
 const EXAMPLES: &str = "Examples:\n  \
@@ -62,7 +63,8 @@ pub(crate) struct Arguments {
 
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let common = &arguments.common;
-    common.check()?;
+    let files = arguments.networks.reading(Files::default());
+    common.check(files.writing_page("--out", arguments.out.as_deref()))?;
     let request = Request {
         program: common.ran.request(),
         local: arguments.local.clone(),

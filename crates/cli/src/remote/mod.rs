@@ -21,6 +21,7 @@ use ethermem_sim::output::to_json;
 use serde::Serialize;
 
 use crate::failure::Failure;
+use crate::files::Files;
 use crate::output::say;
 
 /// Arguments shared by `run`, `profile` and `emulate`.
@@ -51,8 +52,9 @@ impl Ran {
 }
 
 impl Common {
-    /// Checks that the report can be written, before anything runs.
-    fn check(&self) -> Result<(), Failure> {
+    /// Checks that the report can be written, and is none of the other files, before anything runs.
+    fn check(&self, files: Files) -> Result<(), Failure> {
+        files.writing("--report", self.report.as_deref()).check()?;
         Ok(self.report.as_deref().map_or(Ok(()), can_be_written)?)
     }
 

@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use clap::Args;
 use ethermem_experiments::remote::network::{Networks, latency, rate};
 
+use crate::files::Files;
+
 #[derive(Args)]
 pub(crate) struct NetworksArguments {
     /// Time from a fault to the first byte of its page, in microseconds; several are all tried
@@ -26,6 +28,11 @@ pub(crate) struct NetworksArguments {
 }
 
 impl NetworksArguments {
+    /// Adds the file that is read.
+    pub(crate) fn reading(&self, files: Files) -> Files {
+        files.reading("also --latency-from", self.latency_from.as_deref())
+    }
+
     pub(crate) fn request(&self) -> Networks {
         Networks {
             latencies_us: self.latency_us.clone(),

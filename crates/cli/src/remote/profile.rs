@@ -14,6 +14,7 @@ use ethermem_sim::output::TableStyle;
 
 use super::{Common, end, end_after};
 use crate::failure::Failure;
+use crate::files::Files;
 
 const EXAMPLES: &str = "Examples:\n  \
     ethermem profile --local 25% --out sort.parquet -- sort --parallel=2 big.txt\n  \
@@ -75,7 +76,7 @@ struct Caches {
 
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let common = &arguments.common;
-    common.check()?;
+    common.check(Files::default().writing("--out", Some(&arguments.out)))?;
     can_be_written(&arguments.out)?;
     if arguments.lines {
         return run_lines(arguments);

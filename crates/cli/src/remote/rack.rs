@@ -13,6 +13,7 @@ use ethermem_sim::output::to_json;
 
 use super::{end_after, show};
 use crate::failure::Failure;
+use crate::files::Files;
 use crate::interrupt;
 use crate::output::say;
 
@@ -99,6 +100,8 @@ fn nics(arguments: &NicsArguments) -> Result<ExitCode, Failure> {
 }
 
 fn run_program(arguments: &Arguments) -> Result<ExitCode, Failure> {
+    let files = Files::default().reading("also --config", Some(&arguments.config));
+    files.writing("--report", arguments.report.as_deref()).check()?;
     let config = Config::read(&arguments.config).map_err(Failure::input)?;
     if let Some(name) = &arguments.node {
         config.node(name).map_err(Failure::input)?;

@@ -10,6 +10,7 @@ use ethermem_sim::output::TableStyle;
 
 use super::{Common, end_after};
 use crate::failure::Failure;
+use crate::files::Files;
 
 const EXAMPLES: &str = "Examples:\n  \
     ethermem run --pool 'udp://node:7400?key=analytics.key' --local 25% -- redis-server\n  \
@@ -57,7 +58,7 @@ impl From<Where> for Placement {
 
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let common = &arguments.common;
-    common.check()?;
+    common.check(Files::default())?;
     let request = Request {
         program: common.ran.request(),
         pool: arguments.pool.clone(),

@@ -9,6 +9,7 @@ use ethermem_experiments::replay::ms;
 use ethermem_study::MatchRule;
 use ethermem_units::Ns;
 
+use crate::files::Files;
 use crate::value::{Named, one_of};
 
 const DISK_BLADES: [Named<bool>; 2] = [
@@ -58,6 +59,18 @@ pub(crate) struct RecordedArguments {
 }
 
 impl RecordedArguments {
+    /// Adds the files that are read.
+    pub(crate) fn reading(&self, files: Files) -> Files {
+        let given = [
+            ("also --disk-trace", &self.disk_trace),
+            ("also --network-trace", &self.network_trace),
+        ];
+        let given = given
+            .into_iter()
+            .flat_map(|(name, all)| all.iter().flatten().map(move |path| (name, path)));
+        given.fold(files, |files, (name, path)| files.reading(name, Some(path)))
+    }
+
     pub(crate) fn request(&self) -> Recorded {
         Recorded {
             disks: self.disk_trace.clone(),

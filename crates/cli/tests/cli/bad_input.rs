@@ -379,3 +379,54 @@ fn a_word_that_is_not_utf_8_is_shown() {
     let line = "error: \"e\\xFFm\": must be UTF-8 where it is no path\n";
     assert_eq!((told.code, told.err.as_str()), (2, line));
 }
+
+/// Every output replaces its file: the other output or the input would be gone without a word.
+#[test]
+fn an_output_is_no_other_output_and_no_input() {
+    let sweep = "scenario = 'good.toml'\n[vary]\nworkload.load = [0.2]\n";
+    let trace = "arrival_ns,source,destination,kind,size_bytes\n0,0,1,write,64\n";
+    let folder = folder(&[("s.toml", sweep), ("t.csv", trace), ("b", "an older result\n")]);
+    let folder = folder.path();
+    fs::hard_link(folder.join("good.toml"), folder.join("hard.toml")).unwrap();
+    std::os::unix::fs::symlink("good.toml", folder.join("soft.toml")).unwrap();
+    fs::create_dir(folder.join("sub")).unwrap();
+    for (arguments, what) in [
+        ("sim good.toml --messages a --perfetto a", "--messages a: is also --perfetto"),
+        ("sim good.toml --messages a --perfetto sub/../a", "--messages a: is also --perfetto"),
+        ("sim good.toml --messages ./b --perfetto b", "--messages ./b: is also --perfetto"),
+        ("profile --out p --report p -- true", "--out p: is also --report"),
+        ("sim good.toml --messages good.toml", "--messages good.toml: is the scenario"),
+        ("sim good.toml --messages hard.toml", "--messages hard.toml: is the scenario"),
+        ("sim good.toml --perfetto soft.toml", "--perfetto soft.toml: is the scenario"),
+        (
+            "workload generate good.toml --out good.toml --trace-format csv",
+            "--out good.toml: is the scenario",
+        ),
+        ("sim --trace t.csv --messages t.csv", "--messages t.csv: is also --trace"),
+        ("sweep s.toml --out s.toml", "--out s.toml: is the sweep"),
+        ("replay t.csv --out t.csv", "--out t.csv: is a trace"),
+        (
+            "emulate --latency-from t.csv --report t.csv -- true",
+            "--report t.csv: is also --latency-from",
+        ),
+        (
+            "emulate --out new --report new/results.json -- true",
+            "a page of --out new/results.json: is also --report",
+        ),
+        (
+            "rack run --config good.toml --report good.toml -- true",
+            "--report good.toml: is also --config",
+        ),
+    ] {
+        let texts =
+            || ["good.toml", "s.toml", "t.csv", "b"].map(|name| fs::read(folder.join(name)));
+        let before = texts().map(Result::unwrap);
+        let words: Vec<&str> = arguments.split(' ').collect();
+        refused(folder, &words, &format!("{what}: must be another file"));
+        assert_eq!(texts().map(Result::unwrap), before, "{arguments}");
+    }
+    // A device loses nothing.
+    let twice = ["sim", "good.toml", "--messages", "/dev/null", "--perfetto", "/dev/null"];
+    let called = call(folder, &twice);
+    assert_eq!(called.code, 0, "{}", called.err);
+}
