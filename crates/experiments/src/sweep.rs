@@ -77,7 +77,7 @@ impl Opened {
         match ended {
             Ok(_) => Ok(()),
             Err(Error::Interrupted(_)) => {
-                let done = total - session.missing().len();
+                let done = session.finished();
                 Err(Error::Interrupted(format!("after {done} of {total} points")))
             }
             Err(error) => Err(error),
@@ -88,8 +88,8 @@ impl Opened {
     fn note_finished(&self, missing: usize, runner: &Runner<'_>) {
         let session = &self.0;
         let total = session.sweep().points.len();
-        if missing < total {
-            let there = total - missing;
+        let there = session.finished();
+        if there > 0 {
             runner.face.note(&format!("{there} of {total} points are there already"));
         }
         let unused = session.unused();

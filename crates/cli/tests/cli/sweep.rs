@@ -92,6 +92,22 @@ fn latencies_of_a_load_that_is_not_sustained_are_left_out() {
     assert!(called.out.contains("is not sustained"), "{}", called.out);
 }
 
+/// A sample may draw a point twice; it runs once, and was not there before.
+#[test]
+fn a_point_that_is_drawn_twice_is_not_there_already() {
+    let folder = folder(
+        "scenario = 'base.toml'\nsamples = 3\nsample_seed = 18446744073709551615\n\
+         [vary]\nworkload.message_bytes = {from = 64, to = 66, scale = 'log'}\n",
+    );
+    let sweep = || call(folder.path(), &["sweep", "w.toml", "--out", "r.parquet"]);
+    let first = sweep();
+    assert_eq!(first.code, 0, "{}", first.err);
+    assert!(!first.err.contains("there already"), "{}", first.err);
+    assert_eq!(lines(&folder.path().join("r.parquet.journal")), 2, "a line for each run");
+    let again = sweep();
+    assert!(again.err.starts_with("3 of 3 points are there already\n"), "{}", again.err);
+}
+
 #[test]
 fn a_point_is_the_run_that_sim_makes() {
     let folder = folder("scenario = 'base.toml'\n[vary]\nworkload.load = [0.5]\n");

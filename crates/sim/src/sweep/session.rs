@@ -91,6 +91,13 @@ impl Session {
         journal.len() - used
     }
 
+    /// Number of points of this sweep that the journal has.
+    #[must_use]
+    pub fn finished(&self) -> usize {
+        let journal = self.lock();
+        self.sweep.points.iter().filter(|point| journal.get(point.identity).is_some()).count()
+    }
+
     /// Indices of the points to run. Each identity occurs once, since a sample may draw a point
     /// twice. The longest run comes first, so that no worker ends up alone with it.
     #[must_use]
