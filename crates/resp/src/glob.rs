@@ -4,6 +4,10 @@
 /// True if `text` matches the pattern. The time is at most proportional to the product of the
 /// lengths.
 pub(crate) fn matches(pattern: &[u8], text: &[u8]) -> bool {
+    if text.is_empty() {
+        // Redis looks at no pattern but these for an empty text: `**` does not match it.
+        return matches!(pattern, b"" | b"*");
+    }
     let (mut at, mut in_text) = (0, 0);
     // Where to backtrack if the text after the last `*` does not match: the `*` takes one more
     // byte.
@@ -83,7 +87,10 @@ mod tests {
     #[test]
     fn patterns_are_those_of_redis() {
         let yes = [
+            ("", ""),
             ("*", ""),
+            ("**", "a"),
+            ("a**", "a"),
             ("h?llo", "hallo"),
             ("h*llo", "heeeello"),
             ("h[ae]llo", "hello"),
@@ -97,6 +104,7 @@ mod tests {
         ];
         let no = [
             ("", "a"),
+            ("**", ""),
             ("h?llo", "hllo"),
             ("h[^e]llo", "hello"),
             ("a\\*", "ab"),

@@ -56,7 +56,9 @@ fn set_has_the_conditions_and_ends_of_redis() {
         ("SET k bad EX 1 PX 1", SYNTAX),
         ("SET k bad EX 1 KEEPTTL", SYNTAX),
         ("SET k bad KEEPTTL EX 1", SYNTAX),
-        ("SET k bad KEEPTTL KEEPTTL", SYNTAX),
+        ("SET k bad EX 1 PX 1 EX 1", SYNTAX),
+        ("SET k bad EX one NX XX", SYNTAX),
+        ("SET k bad EX 10 EX 0", invalid),
         ("SET k bad NX XX", SYNTAX),
         ("SET k bad XX NX", SYNTAX),
         ("SET k bad FOREVER", SYNTAX),
@@ -99,6 +101,9 @@ fn the_end_of_a_key_is_set_under_conditions() {
         ("TTL k", ":200"),
         ("PEXPIREAT k 4102444800500", ":1"),
         ("PEXPIRETIME k", ":4102444800500"),
+        ("EXPIRETIME k", ":4102444801"),
+        ("PEXPIREAT k 4102444800499", ":1"),
+        ("EXPIRETIME k", ":4102444800"),
         ("EXPIREAT k 4102444800", ":1"),
         ("EXPIRETIME k", ":4102444800"),
         // The key has an expiry.
@@ -134,7 +139,7 @@ fn the_end_of_a_key_is_set_under_conditions() {
         ("EXPIRE k 9223372036854775807", "-ERR invalid expire time in 'expire' command"),
         ("EXPIRE k -9223372036854775807", "-ERR invalid expire time in 'expire' command"),
         ("PEXPIREAT k 9223372036854775807", ":1"),
-        ("EXPIRETIME k", ":9223372036854775"),
+        ("EXPIRETIME k", ":9223372036854776"),
         ("TTL none", ":-2"),
         // A key that has expired disappears at once.
         ("PEXPIRE k -9223372036854775807", ":1"),
@@ -186,6 +191,19 @@ fn a_key_that_has_ended_is_not_there_for_any_command() {
 }
 
 #[test]
+fn an_option_may_be_repeated_and_the_last_one_counts() {
+    converse(&[
+        ("SET k v EX 100 EX 200", "+OK"),
+        ("TTL k", ":200"),
+        ("SET k v EX one EX 100", "+OK"),
+        ("SET k w KEEPTTL KEEPTTL", "+OK"),
+        ("TTL k", ":100"),
+        ("SET k v XX XX GET GET", "$1|w"),
+        ("TTL k", ":-1"),
+    ]);
+}
+
+#[test]
 fn a_value_is_read_with_a_new_expiry() {
     converse(&[
         ("SET s hello!! EXAT 4102444800", "+OK"),
@@ -198,6 +216,12 @@ fn a_value_is_read_with_a_new_expiry() {
         ("GETEX s EX", "-ERR syntax error"),
         ("GETEX s PERSIST 1", "-ERR syntax error"),
         ("GETEX s EX 1 PX 1", "-ERR syntax error"),
+        ("GETEX s EX 1 PERSIST", "-ERR syntax error"),
+        ("GETEX s PERSIST EX 1", "-ERR syntax error"),
+        ("GETEX s PERSIST PERSIST", "$7|hello!!"),
+        ("TTL s", ":-1"),
+        ("GETEX s EX x EX 100", "$7|hello!!"),
+        ("TTL s", ":100"),
         ("GETEX none EX 100", NIL),
         ("GETEX none EX 0", NIL),
         ("GETEX none EX x", NIL),
@@ -276,6 +300,12 @@ fn keys_are_found_by_pattern_and_type() {
         ("KEYS *", "*3|$2|a1|$2|a2|$2|b1"),
         ("KEYS a*", "*2|$2|a1|$2|a2"),
         ("KEYS c*", "*0"),
+        ("KEYS **", "*3|$2|a1|$2|a2|$2|b1"),
+        ("KEYS \"\"", "*0"),
+        ("SET \"\" v", "+OK"),
+        ("KEYS **", "*3|$2|a1|$2|a2|$2|b1"),
+        ("KEYS \"\"", "*1|$0|"),
+        ("DEL \"\"", ":1"),
         ("SCAN 0 MATCH b? COUNT 100000", "*2|$1|0|*1|$2|b1"),
         ("SCAN 0 TYPE hash COUNT 100000", "*2|$1|0|*0"),
         ("SCAN 0 TYPE STRING MATCH b* COUNT 100000", "*2|$1|0|*1|$2|b1"),
@@ -401,6 +431,12 @@ fn of_an_unknown_command_as_much_is_told_as_redis_tells() {
                 &word[..25]
             ),
         ),
+        ("CONFIG RESETSTAT x", "-ERR wrong number of arguments for 'config|resetstat' command"),
+        ("COMMAND COUNT x", "-ERR wrong number of arguments for 'command|count' command"),
+        ("COMMAND LIST x", SYNTAX),
+        ("COMMAND LIST FILTERBY x y", SYNTAX),
+        ("COMMAND LIST FILTERBY PATTERN GETD*", "*1|$6|getdel"),
+        ("COMMAND LIST FILTERBY MODULE x", "*0"),
         ("CONFIG BOGUS", "-ERR unknown subcommand 'BOGUS'. Try CONFIG HELP."),
         ("CLIENT BOGUS", "-ERR unknown subcommand 'BOGUS'. Try CLIENT HELP."),
     ]);

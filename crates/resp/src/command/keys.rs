@@ -126,7 +126,7 @@ impl Context<'_> {
         let now_ms = self.now_ms;
         let left = |_: &[u8], ends_ms: u64| match ends_ms {
             0 => -1,
-            ends_ms if absolute => (ends_ms / unit_ms) as i64,
+            ends_ms if absolute => ((ends_ms + unit_ms / 2) / unit_ms) as i64,
             ends_ms => ((ends_ms - now_ms + unit_ms / 2) / unit_ms) as i64,
         };
         let left = self.keyspace().show(words.word(1), left).await?;

@@ -177,13 +177,12 @@ impl Context<'_> {
             return Ok(());
         }
         match words.word(1).to_ascii_uppercase().as_slice() {
-            b"COUNT" => self.replies.integer(COMMANDS.len() as i64),
-            b"LIST" => {
-                self.replies.array(COMMANDS.len());
-                for command in &COMMANDS {
-                    self.replies.bulk(command.name.to_ascii_lowercase().as_bytes());
-                }
+            b"COUNT" if words.count() > 2 => {
+                let text = "ERR wrong number of arguments for 'command|count' command";
+                return Err(Fault::Text(text));
             }
+            b"COUNT" => self.replies.integer(COMMANDS.len() as i64),
+            b"LIST" => return self.list(words),
             // No command has documentation: redis-cli then shows no hints, and works.
             b"DOCS" => self.replies.map(0),
             b"INFO" => {
@@ -197,6 +196,25 @@ impl Context<'_> {
             }
             _ => self.replies.error(&unknown_subcommand("COMMAND", words)),
         }
+        Ok(())
+    }
+
+    /// The names of all commands, or of those that a filter selects. There are no modules, and no
+    /// categories of access.
+    fn list(&mut self, words: Words<'_>) -> Result<(), Fault> {
+        let rest: Vec<Vec<u8>> = words.from(2).map(<[u8]>::to_ascii_lowercase).collect();
+        let rest: Vec<&[u8]> = rest.iter().map(Vec::as_slice).collect();
+        let pattern = match rest[..] {
+            [] => Some(&b"*"[..]),
+            [b"filterby", b"pattern", pattern] => Some(pattern),
+            [b"filterby", b"module" | b"aclcat", _] => None,
+            _ => return Err(SYNTAX),
+        };
+        let names = COMMANDS.iter().map(|command| command.name.to_ascii_lowercase());
+        let is_asked = |name: &String| pattern.is_some_and(|p| glob::matches(p, name.as_bytes()));
+        let names: Vec<String> = names.filter(is_asked).collect();
+        self.replies.array(names.len());
+        names.iter().for_each(|name| self.replies.bulk(name.as_bytes()));
         Ok(())
     }
 
@@ -225,6 +243,10 @@ impl Context<'_> {
             }
             b"GET" => {
                 let text = "ERR wrong number of arguments for 'config|get' command";
+                return Err(Fault::Text(text));
+            }
+            b"RESETSTAT" if words.count() > 2 => {
+                let text = "ERR wrong number of arguments for 'config|resetstat' command";
                 return Err(Fault::Text(text));
             }
             b"RESETSTAT" => {

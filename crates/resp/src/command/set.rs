@@ -45,36 +45,30 @@ fn life(word: &[u8], unit_ms: i64, from_ms: u64, refused: Fault) -> Result<Ends,
     moment(count, unit_ms, from_ms).map(Ends::At).ok_or(refused)
 }
 
-/// The words for an expiry: name, milliseconds of a unit, and the time that it counts from.
-fn units(now_ms: u64) -> [(&'static str, i64, u64); 4] {
-    [("EX", 1000, now_ms), ("PX", 1, now_ms), ("EXAT", 1000, 0), ("PXAT", 1, 0)]
-}
-
 impl Options {
     fn parse(words: Words<'_>, now_ms: u64) -> Result<Options, Fault> {
-        let refused = || Fault::Text("ERR invalid expire time in 'set' command");
+        let refused = Fault::Text("ERR invalid expire time in 'set' command");
         let mut options = Options { ends: Ends::Never, absent: false, present: false, gets: false };
+        let mut expiry = None;
         let mut rest = words.from(3);
         while let Some(word) = rest.next() {
             let is = |name: &str| word.eq_ignore_ascii_case(name.as_bytes());
-            let mut units = units(now_ms).into_iter();
             if is("NX") && !options.present {
                 options.absent = true;
             } else if is("XX") && !options.absent {
                 options.present = true;
             } else if is("GET") {
                 options.gets = true;
-            } else if is("KEEPTTL") && options.ends == Ends::Never {
+            } else if is("KEEPTTL") && expiry.is_none() {
                 options.ends = Ends::Keep;
-            } else if let Some((_, unit_ms, from_ms)) = units.find(|unit| is(unit.0)) {
-                if options.ends != Ends::Never {
-                    return Err(SYNTAX);
-                }
-                let count = rest.next().ok_or(SYNTAX)?;
-                options.ends = life(count, unit_ms, from_ms, refused())?;
+            } else if options.ends == Ends::Never {
+                expiry = Some(Expiry::parse(expiry, word, &mut rest)?);
             } else {
                 return Err(SYNTAX);
             }
+        }
+        if let Some(expiry) = expiry {
+            options.ends = expiry.ends(now_ms, refused)?;
         }
         Ok(options)
     }
@@ -94,43 +88,84 @@ impl Options {
     }
 }
 
-/// The one option of `GETEX`, before its time is read.
+/// The expiry that a request states, before its count is read.
+#[derive(Clone, Copy, Debug)]
+struct Expiry<'w> {
+    unit: &'static Unit,
+    count: &'w [u8],
+}
+
+/// A word for an expiry.
+#[derive(Debug)]
+struct Unit {
+    name: &'static str,
+    ms: i64,
+    /// True if it counts from now on, and not from 1970.
+    is_from_now: bool,
+}
+
+const fn unit(name: &'static str, ms: i64, is_from_now: bool) -> Unit {
+    Unit { name, ms, is_from_now }
+}
+
+static UNITS: [Unit; 4] = [
+    unit("EX", 1000, true),
+    unit("PX", 1, true),
+    unit("EXAT", 1000, false),
+    unit("PXAT", 1, false),
+];
+
+impl<'w> Expiry<'w> {
+    /// The expiry that `name` and the next word state. As in Redis, a request may repeat a word,
+    /// and the last count is the one that is looked at, but it may not have two words.
+    fn parse(
+        before: Option<Expiry<'w>>,
+        name: &[u8],
+        rest: &mut impl Iterator<Item = &'w [u8]>,
+    ) -> Result<Expiry<'w>, Fault> {
+        let unit = UNITS.iter().find(|unit| name.eq_ignore_ascii_case(unit.name.as_bytes()));
+        let unit = unit.filter(|unit| before.is_none_or(|before| before.unit.name == unit.name));
+        let (unit, count) = unit.zip(rest.next()).ok_or(SYNTAX)?;
+        Ok(Expiry { unit, count })
+    }
+
+    fn ends(self, now_ms: u64, refused: Fault) -> Result<Ends, Fault> {
+        let from_ms = if self.unit.is_from_now { now_ms } else { 0 };
+        life(self.count, self.unit.ms, from_ms, refused)
+    }
+}
+
+/// The option of `GETEX`, before its time is read.
 #[derive(Clone, Copy, Debug)]
 enum NewExpiry<'w> {
     Kept,
     Removed,
-    /// A count of units of so many milliseconds, from a time in milliseconds since 1970.
-    Set {
-        count: &'w [u8],
-        unit_ms: i64,
-        from_ms: u64,
-    },
+    Set(Expiry<'w>),
 }
 
 impl<'w> NewExpiry<'w> {
-    fn parse(words: Words<'w>, now_ms: u64) -> Result<NewExpiry<'w>, Fault> {
-        let mut options = words.from(2);
-        let (name, count) = (options.next(), options.next());
-        let Some(name) = name else { return Ok(NewExpiry::Kept) };
-        if name.eq_ignore_ascii_case(b"PERSIST") && count.is_none() {
-            return Ok(NewExpiry::Removed);
+    fn parse(words: Words<'w>) -> Result<NewExpiry<'w>, Fault> {
+        let mut new = NewExpiry::Kept;
+        let mut rest = words.from(2);
+        while let Some(word) = rest.next() {
+            new = match new {
+                NewExpiry::Kept | NewExpiry::Removed if word.eq_ignore_ascii_case(b"PERSIST") => {
+                    NewExpiry::Removed
+                }
+                NewExpiry::Kept => NewExpiry::Set(Expiry::parse(None, word, &mut rest)?),
+                NewExpiry::Removed => return Err(SYNTAX),
+                NewExpiry::Set(set) => NewExpiry::Set(Expiry::parse(Some(set), word, &mut rest)?),
+            };
         }
-        let mut units = units(now_ms).into_iter();
-        let unit = units.find(|unit| name.eq_ignore_ascii_case(unit.0.as_bytes()));
-        match (unit, count, options.next()) {
-            (Some((_, unit_ms, from_ms)), Some(count), None) => {
-                Ok(NewExpiry::Set { count, unit_ms, from_ms })
-            }
-            _ => Err(SYNTAX),
-        }
+        Ok(new)
     }
 
-    fn ends(self) -> Result<Ends, Fault> {
+    fn ends(self, now_ms: u64) -> Result<Ends, Fault> {
         let refused = Fault::Text("ERR invalid expire time in 'getex' command");
         match self {
             NewExpiry::Kept => Ok(Ends::Keep),
             NewExpiry::Removed => Ok(Ends::Never),
-            NewExpiry::Set { count, unit_ms, from_ms } => life(count, unit_ms, from_ms, refused),
+            NewExpiry::Set(expiry) => expiry.ends(now_ms, refused),
         }
     }
 }
@@ -210,11 +245,11 @@ impl Context<'_> {
     /// The value of a key, whose expiry is set, removed by `PERSIST`, or kept without an option.
     /// As in Redis, the time of an absent key is not looked at.
     pub(super) async fn getex(&mut self, words: Words<'_>) -> Result<(), Fault> {
-        let new = NewExpiry::parse(words, self.now_ms)?;
+        let new = NewExpiry::parse(words)?;
         let now_ms = self.now_ms;
         let decide = |held: Option<Held>| {
             let Some(held) = held else { return Ok((Change::Keep, None)) };
-            let change = match new.ends()? {
+            let change = match new.ends(now_ms)? {
                 Ends::Keep => Change::Keep,
                 Ends::Never if held.ends_ms == 0 => Change::Keep,
                 Ends::Never => Change::Set(held.bytes.clone(), 0),
