@@ -76,6 +76,8 @@ pub(crate) struct State {
     pub(crate) timed_out: Cell<u64>,
     pub(crate) gate: Gate,
     absence: Cell<Option<Absence>>,
+    /// Number of commands that found the store absent.
+    failures: Cell<u64>,
     /// Number of stores lost with their memory node, each replaced by an empty one.
     pub(crate) stores_lost: Cell<u64>,
     /// True once any key was given an expiry.
@@ -120,6 +122,7 @@ impl State {
             timed_out: Cell::new(0),
             gate: Gate::default(),
             absence: Cell::new(None),
+            failures: Cell::new(0),
             stores_lost: Cell::new(0),
             keys_may_end: Cell::new(false),
             turns: RwLock::new(()),
@@ -148,7 +151,13 @@ impl State {
         if absence > self.absence.get() {
             self.absence.set(absence);
         }
+        add(&self.failures, u64::from(absence.is_some()));
         absence.is_some()
+    }
+
+    /// Number of commands so far that found the store absent.
+    pub(crate) fn failures(&self) -> u64 {
+        self.failures.get()
     }
 
     /// Waits for a command's turn, exclusive or shared, which is held until the command has ended.

@@ -13,6 +13,7 @@ use ethermem::Pool;
 use ethermem_kv::{Config, Look, Statistics, Store};
 
 use crate::absence::Absence;
+use crate::info::State;
 
 const LOOK_EVERY: Duration = Duration::from_millis(250);
 /// Interval of looks while no client asks.
@@ -26,11 +27,18 @@ const RETRY_AFTER: Duration = Duration::from_millis(100);
 /// The thread that keeps the store open.
 pub(crate) struct Keeper {
     url: String,
-    looks: VecDeque<Look>,
+    looks: VecDeque<Begun>,
     looked: Instant,
     opening: Option<Receiver<Opened>>,
     /// The opening thread ends once this is dropped.
     wanted: Arc<()>,
+}
+
+/// A look under way.
+struct Begun {
+    look: Look,
+    /// Number of failed commands when it began.
+    failures: u64,
 }
 
 /// A new store on a new pool.
@@ -61,7 +69,7 @@ impl Keeper {
     /// Begins a look if one is due, and returns the result of earlier ones.
     pub(crate) fn look(
         &mut self,
-        pool: &Pool,
+        state: &State,
         store: &Store,
         config: Config,
         is_idle: bool,
@@ -79,14 +87,17 @@ impl Keeper {
         let every = if is_idle { LOOK_IDLE } else { LOOK_EVERY };
         if self.looked.elapsed() >= every && self.looks.len() < LOOKS_MAX {
             self.looked = Instant::now();
-            self.looks.push_back(store.look());
+            self.begin(state, store);
         }
         let mut found = None;
         if !self.looks.is_empty() {
-            pool.step();
+            state.pool.step();
         }
-        self.looks.retain_mut(|look| match look.poll_result() {
+        self.looks.retain_mut(|begun| match begun.look.poll_result() {
             None => true,
+            // Commands that wait for a node keep the server from polling, so this reply may be
+            // older than their failure, and says nothing about the node after it.
+            Some(Ok(_)) if begun.failures != state.failures() => false,
             Some(result) => {
                 let result = match result {
                     Ok(statistics) => Found::There(statistics),
@@ -104,6 +115,11 @@ impl Keeper {
             self.open(config);
         }
         found
+    }
+
+    fn begin(&mut self, state: &State, store: &Store) {
+        let failures = state.failures();
+        self.looks.push_back(Begun { look: store.look(), failures });
     }
 
     /// Starts making an empty store, unless that is in progress.
@@ -140,5 +156,49 @@ impl Keeper {
             Ok(_) => self.opening = Some(receiver),
             Err(error) => tracing::error!(%error, "no thread to make a new store"),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    use ethermem_kv::Index;
+    use ethermem_node::NodeOptions;
+    use ethermem_units::Bytes;
+
+    use super::*;
+
+    /// Polls until every look has ended; begins none.
+    fn end_looks(keeper: &mut Keeper, state: &State, store: &Store) -> Option<Found> {
+        let mut found = None;
+        while !keeper.looks.is_empty() {
+            keeper.looked = Instant::now();
+            found = keeper.look(state, store, Config::default(), false).or(found);
+        }
+        found
+    }
+
+    /// The reply to a look is polled after a command has failed. If it counted, the next command
+    /// would wait for a second timeout.
+    #[test]
+    fn a_look_from_before_a_failure_does_not_say_that_the_node_is_there() {
+        let options = NodeOptions::in_clear(Bytes(64 << 20));
+        let mut server = ethermem_node::start(&options).expect("a free port").server;
+        let url = format!("udp://{}?timeout_ms=4500", server.address().expect("it is bound"));
+        let stop = Arc::new(AtomicBool::new(false));
+        let stopped = Arc::clone(&stop);
+        std::thread::spawn(move || server.run(Duration::from_millis(1), &stopped));
+        let pool = Pool::open(&url).expect("a pool that there is");
+        let store = pool.run(Store::create(&pool, Config::default())).expect("memory");
+        let state = State::new(pool.clone(), Index::Client, 0);
+        let mut keeper = Keeper::of(&pool).expect("its node can fail");
+        keeper.begin(&state, &store);
+        assert!(state.failed(&ethermem::Error::Lost));
+        assert!(end_looks(&mut keeper, &state, &store).is_none(), "it began before the failure");
+        keeper.begin(&state, &store);
+        let found = end_looks(&mut keeper, &state, &store);
+        assert!(matches!(found, Some(Found::There(_))), "it began after the failure");
+        stop.store(true, Ordering::Relaxed);
     }
 }

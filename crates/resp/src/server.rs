@@ -219,7 +219,7 @@ impl Server {
         if before == Some(Absence::Gone) {
             keeper.open(*config);
         }
-        let found = keeper.look(&state.pool, store, *config, is_idle);
+        let found = keeper.look(state, store, *config, is_idle);
         let now = match found {
             None => before,
             // A command may have found the loss before a look did.
