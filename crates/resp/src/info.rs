@@ -4,7 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::hash::{BuildHasher, RandomState};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use async_lock::{Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use ethermem::{Pool, Ps};
@@ -21,6 +21,9 @@ use crate::together::Together;
 /// The Redis version whose commands and errors are implemented. Clients use it to decide what to
 /// send.
 pub(crate) const REDIS_VERSION: &str = "7.0.15";
+
+/// Least time between two warnings of one kind.
+pub(crate) const WARN_EVERY: Duration = Duration::from_secs(10);
 
 /// Longest latency in the histogram, in picoseconds.
 const LATENCY_PS_MAX: u64 = 1_000_000_000_000_000;
@@ -78,6 +81,8 @@ pub(crate) struct State {
     absence: Cell<Option<Absence>>,
     /// Number of commands that found the store absent.
     failures: Cell<u64>,
+    /// Last warning of a client that speaks HTTP.
+    warned_of_http: Cell<Option<Instant>>,
     /// Number of stores lost with their memory node, each replaced by an empty one.
     pub(crate) stores_lost: Cell<u64>,
     /// True once any key was given an expiry.
@@ -123,6 +128,7 @@ impl State {
             gate: Gate::default(),
             absence: Cell::new(None),
             failures: Cell::new(0),
+            warned_of_http: Cell::new(None),
             stores_lost: Cell::new(0),
             keys_may_end: Cell::new(false),
             turns: RwLock::new(()),
@@ -158,6 +164,15 @@ impl State {
     /// Number of commands so far that found the store absent.
     pub(crate) fn failures(&self) -> u64 {
         self.failures.get()
+    }
+
+    /// True if a warning of a client that speaks HTTP is due; it then counts as given.
+    pub(crate) fn may_warn_of_http(&self) -> bool {
+        let is_due = self.warned_of_http.get().is_none_or(|at| at.elapsed() >= WARN_EVERY);
+        if is_due {
+            self.warned_of_http.set(Some(Instant::now()));
+        }
+        is_due
     }
 
     /// Waits for a command's turn, exclusive or shared, which is held until the command has ended.

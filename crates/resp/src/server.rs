@@ -21,7 +21,7 @@ use crate::access::{Gate, Password};
 use crate::clock::unix_ms;
 use crate::connection::Connection;
 use crate::handshake::{Handshakes, Shaken};
-use crate::info::{State, add};
+use crate::info::{State, WARN_EVERY, add};
 use crate::keeper::{Found, Keeper, Opened};
 use crate::keyspace::{Fault, Keyspace};
 use crate::metrics::Published;
@@ -30,8 +30,6 @@ use crate::transport::Transport;
 const LISTENER: Token = Token(usize::MAX);
 const WAKER: Token = Token(usize::MAX - 1);
 const EVENTS: usize = 1024;
-/// Least time between two warnings of one kind.
-const WARN_EVERY: Duration = Duration::from_secs(10);
 /// Interval of periodic work: reading the stop flag, deleting expired keys.
 const TICK: Duration = Duration::from_millis(50);
 /// Interval of periodic work while no client asks for anything and no key can expire.

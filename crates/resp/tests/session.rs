@@ -1,8 +1,13 @@
 //! Replies of sessions, checked by an independent decoder.
 
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
 use ethermem::Pool;
 use ethermem_kv::{Config, Index, Store};
-use ethermem_resp::Session;
+use ethermem_resp::{Options, Server, Session};
 use proptest::prelude::*;
 use redis_protocol::{resp2, resp3};
 
@@ -162,5 +167,59 @@ proptest! {
         let parts: Vec<&[u8]> = bytes.chunks(part).collect();
         let whole = answered("local:", Index::Client, &[&bytes]);
         prop_assert_eq!(answered("local:", Index::Client, &parts), whole);
+    }
+}
+
+/// A page in a browser can send a body of its choice to any address. Its request line or a header
+/// ends the connection, before the body is executed.
+#[test]
+fn a_client_that_speaks_http_is_cut_off_before_its_body() {
+    let pool = Pool::open("local:").expect("a pool that there is");
+    let options = Options {
+        listen: ([127, 0, 0, 1], 0).into(),
+        index: Index::Client,
+        clients_max: 10,
+        password: None,
+        tls: None,
+    };
+    let mut server = Server::bind(&pool, options).expect("a free port");
+    let (address, stop) = (server.address(), AtomicBool::new(false));
+    // The replies up to the end of the connection.
+    let ask = |requests: &str| {
+        let mut stream = TcpStream::connect(address).expect("it listens");
+        stream.set_read_timeout(Some(Duration::from_secs(60))).expect("a time");
+        stream.write_all(requests.as_bytes()).expect("it is open");
+        let mut replies = Vec::new();
+        // A connection closed with unread requests may be reset.
+        let _ = stream.read_to_end(&mut replies);
+        text(&replies)
+    };
+    // The server serves this thread; the clients end it, also when they fail.
+    std::thread::scope(|scope| {
+        let clients = scope.spawn(|| {
+            let _ends = Ends(&stop);
+            for http in [
+                "POST / HTTP/1.1\r\nHost: localhost\r\n\r\nSET k v\r\nQUIT\r\n",
+                "host: localhost\r\nSET k v\r\nQUIT\r\n",
+                "*1\r\n$4\r\npost\r\nSET k v\r\nQUIT\r\n",
+                "GET a\r\nGET b\r\nPOST\r\nSET k v\r\nQUIT\r\n",
+            ] {
+                let replies = ask(http);
+                assert!(["", "$-1\r\n$-1\r\n"].contains(&replies.as_str()), "{http}: {replies}");
+            }
+            assert_eq!(ask("EXISTS k\r\nQUIT\r\n"), ":0\r\n+OK\r\n");
+            assert!(ask("INFO stats\r\nQUIT\r\n").contains("\r\nprotocol_errors:4\r\n"));
+        });
+        server.run(&stop).expect("it serves");
+        clients.join().expect("the clients are answered");
+    });
+}
+
+/// Sets a flag when it is dropped.
+struct Ends<'f>(&'f AtomicBool);
+
+impl Drop for Ends<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
     }
 }

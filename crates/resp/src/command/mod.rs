@@ -11,6 +11,7 @@ use std::fmt::Write as _;
 use std::ops::ControlFlow;
 
 use ethermem_kv::{Client, KEY_BYTES_MAX};
+use tracing::warn;
 
 use crate::info::{State, Touch, add};
 use crate::keyspace::{Fault, Keyspace};
@@ -229,6 +230,10 @@ impl Context<'_> {
     /// Executes one request, with exactly one reply. Breaks if a real memory node gave no response
     /// to this request, or to one that it waited for: one timeout is enough for both.
     pub(crate) async fn execute(&mut self, words: Words<'_>) -> ControlFlow<()> {
+        if is_of_http(words.word(0)) {
+            self.refuse_http();
+            return ControlFlow::Break(());
+        }
         let Some(command) = Command::find(words.word(0)) else {
             self.replies.error(&unknown(words));
             return ControlFlow::Continue(());
@@ -276,6 +281,17 @@ impl Context<'_> {
 
     fn failed(&mut self, fault: &Fault) -> ControlFlow<()> {
         fail(self.state, self.replies, fault)
+    }
+
+    /// Ends a connection that speaks HTTP, without a reply and before anything behind it, as Redis
+    /// does.
+    fn refuse_http(&mut self) {
+        self.peer.quits = true;
+        add(&self.state.cut_off, 1);
+        if self.state.may_warn_of_http() {
+            let from = self.peer.address.map_or_else(|| "?".to_owned(), |from| from.to_string());
+            warn!(from, "possible attack: a client sent POST or Host: as a browser does; closed");
+        }
     }
 
     async fn dispatch(&mut self, command: &Command, words: Words<'_>) -> Result<(), Fault> {
@@ -331,6 +347,12 @@ fn fail(state: &State, replies: &mut Replies, fault: &Fault) -> ControlFlow<()> 
         Some(error) if state.failed(error) => ControlFlow::Break(()),
         _ => ControlFlow::Continue(()),
     }
+}
+
+/// True for the name of a command that only HTTP sends. A web page can make a browser send any
+/// body to this server, and that body must not be executed.
+fn is_of_http(name: &[u8]) -> bool {
+    name.eq_ignore_ascii_case(b"POST") || name.eq_ignore_ascii_case(b"Host:")
 }
 
 /// Redis's error for an unknown command.
