@@ -128,7 +128,7 @@ pub const TENANT_KEYS: [Key; 9] = [
     key("processes_max", "processes, 0 to 65,535", "`65535`", "most processes at once"),
     key(
         "operations_per_s_max",
-        "requests a second",
+        "requests a second, 1 or more",
         "any",
         "most requests a second, and as many at once after a second's rest; one more waits at its \
          client until its turn, or until that gives it up",

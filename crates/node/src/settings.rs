@@ -434,6 +434,11 @@ impl TenantFile {
         let key = KeyFile::read(&self.key_file).map_err(failed)?;
         let pages = self.pages_max.map_or(u64::MAX, |pages| pages.saturating_mul(page.bytes()));
         let bytes = self.memory_max.map_or(u64::MAX, |size| size.as_u64());
+        // At 0 every request would wait at its client for ever.
+        if self.operations_per_s_max == Some(0) {
+            let key = "operations_per_s_max";
+            return Err(SettingsError::Range { key, found: 0, allowed: "at least 1" });
+        }
         let quota = Quota {
             memory_bytes: bytes.min(pages),
             processes: self.processes_max.unwrap_or(u16::MAX),

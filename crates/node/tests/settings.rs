@@ -163,6 +163,12 @@ key_file = "keys/b.key"
     let long = NodeFile { drain_ms_max: Some(600_001), ..file.clone() };
     let refused = long.settings().unwrap_err().to_string();
     assert_eq!(refused, "drain_ms_max = 600001: must be milliseconds, 0 to 600,000");
+    let mut stopped = file.clone();
+    stopped.tenant[0].operations_per_s_max = Some(0);
+    let refused = stopped.settings().unwrap_err().to_string();
+    assert_eq!(refused, "operations_per_s_max = 0: must be at least 1");
+    stopped.tenant[0].operations_per_s_max = Some(1);
+    assert_eq!(stopped.settings().unwrap().node.tenants[0].quota.requests_per_s, 1);
     let twice = file.clone().over(file);
     let refused = twice.settings().unwrap_err().to_string();
     assert_eq!(refused, "two tenants named \"a\": must have different names");
