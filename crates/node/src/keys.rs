@@ -135,13 +135,13 @@ pub const TENANT_KEYS: [Key; 9] = [
     ),
     key(
         "offload_fuel_max",
-        "units of fuel",
+        "units of fuel, 1 to 1,000,000,000,000",
         "what the module may have",
         "most fuel of a call of a WebAssembly module, whatever the module itself may have",
     ),
     key(
         "offload_memory_max",
-        "size: bytes, or a string with a unit",
+        "size up to `\"4GiB\"`: bytes, or a string with a unit",
         "what the module may have",
         "most memory of such a call, beside the node's",
     ),
@@ -167,10 +167,10 @@ pub const OFFLOAD_KEYS: [Key; 5] = [
         "`false`",
         "it acts in an address space of its own, one for each tenant, and not in the caller's",
     ),
-    key("fuel_max", "units of fuel", "`100000000`", "most fuel of a call"),
+    key("fuel_max", "units of fuel, 1 to 1,000,000,000,000", "`100000000`", "most fuel of a call"),
     key(
         "memory_max",
-        "size: bytes, or a string with a unit",
+        "size up to `\"4GiB\"`: bytes, or a string with a unit",
         "`\"4MiB\"`",
         "most memory of a call, beside the node's",
     ),

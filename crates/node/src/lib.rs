@@ -27,12 +27,12 @@ use thiserror::Error;
 
 pub use backing::Backing;
 pub use control::{AskError, Control, ControlAnswer, ControlQuestion, ProcessStatus, ask};
-pub use ethermem_wasm::{FUEL_MAX, MEMORY_BYTES_MAX, MODULE_BYTES_MAX};
+pub use ethermem_wasm::MODULE_BYTES_MAX;
 pub use keys::{KEYS, Key, OFFLOAD_KEYS, TENANT_KEYS};
 pub use observe::Observer;
 pub use settings::{
-    DRAIN_MS_MAX, LogFormat, LogLevel, NodeFile, OffloadFile, PAGES, Settings, SettingsError,
-    TenantFile, parse_toml, read_settings, ring_place,
+    DRAIN_MS_MAX, LogFormat, LogLevel, MODULE_FUEL_MAX, MODULE_MEMORY_BYTES_MAX, NodeFile,
+    OffloadFile, PAGES, Settings, SettingsError, TenantFile, parse_toml, read_settings, ring_place,
 };
 pub use status::{Status, TenantStatus};
 

@@ -14,12 +14,12 @@ use ethermem_clio::offload::{OffloadLimits, check_name};
 use ethermem_udp::seal::{KeyFile, KeyFileError};
 use ethermem_udp::{Listen, RingPlace};
 use ethermem_units::Bytes;
-use ethermem_wasm::{FUEL_MAX, MEMORY_BYTES_MAX, ModuleOptions};
+use ethermem_wasm::ModuleOptions;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer};
 use thiserror::Error;
 
-use crate::keys::KEYS;
+use crate::keys::{KEYS, Key, OFFLOAD_KEYS, TENANT_KEYS};
 use crate::{NodeOptions, OffloadOptions, TenantOptions};
 
 const SETTINGS_BYTES_MAX: u64 = 1 << 20;
@@ -37,6 +37,12 @@ pub const PAGES: [(&str, PageSize); 4] = [
 pub(crate) const LEASE_S: u64 = 60;
 /// Longest time in milliseconds that a node may take to end.
 pub const DRAIN_MS_MAX: u64 = 600_000;
+
+/// Most fuel of a call that settings may allow: some minutes. A call with more would never end, and
+/// would hold one of the places for calls.
+pub const MODULE_FUEL_MAX: u64 = 1_000_000_000_000;
+/// Most memory in bytes of a call that settings may allow: all that a module can address.
+pub const MODULE_MEMORY_BYTES_MAX: u64 = 4 << 30;
 
 /// Format of logs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
@@ -444,8 +450,10 @@ impl TenantFile {
             processes: self.processes_max.unwrap_or(u16::MAX),
             requests_per_s: self.operations_per_s_max.unwrap_or(u64::MAX),
             offload: OffloadLimits {
-                fuel_max: self.offload_fuel_max.unwrap_or(u64::MAX),
-                memory_bytes_max: self.offload_memory_max.map_or(u64::MAX, |size| size.as_u64()),
+                fuel_max: module_fuel("offload_fuel_max", self.offload_fuel_max)?
+                    .unwrap_or(u64::MAX),
+                memory_bytes_max: module_memory("offload_memory_max", self.offload_memory_max)?
+                    .unwrap_or(u64::MAX),
                 loaded_max: self.offloads_max.unwrap_or(0),
             },
         };
@@ -472,20 +480,34 @@ impl OffloadFile {
         };
         let said = self.tenants.as_ref();
         let tenants = said.map(|names| names.iter().map(number).collect()).transpose()?;
+        let ours = |error: SettingsError| failed(error.to_string());
+        let unsaid = ModuleOptions::default();
+        let fuel = module_fuel("fuel_max", self.fuel_max).map_err(ours)?;
+        let memory = module_memory("memory_max", self.memory_max).map_err(ours)?;
         let options = ModuleOptions {
-            fuel_max: self.fuel_max.unwrap_or(FUEL_MAX),
-            memory_bytes_max: self.memory_max.map_or(MEMORY_BYTES_MAX, |size| size.as_u64()),
+            fuel_max: fuel.unwrap_or(unsaid.fuel_max),
+            memory_bytes_max: memory.unwrap_or(unsaid.memory_bytes_max),
             own_space: self.own_space.unwrap_or(false),
         };
         Ok(OffloadOptions { name: name.to_owned(), module, options, tenants })
     }
 }
 
+fn module_fuel(key: &'static str, said: Option<u64>) -> Result<Option<u64>, SettingsError> {
+    said.map(|fuel| in_range(key, fuel, 1, MODULE_FUEL_MAX)).transpose()
+}
+
+fn module_memory(key: &'static str, said: Option<ByteSize>) -> Result<Option<u64>, SettingsError> {
+    let bytes = said.map(|size| size.as_u64());
+    bytes.map(|bytes| in_range(key, bytes, 0, MODULE_MEMORY_BYTES_MAX)).transpose()
+}
+
 fn in_range(key: &'static str, found: u64, least: u64, most: u64) -> Result<u64, SettingsError> {
     if (least..=most).contains(&found) {
         return Ok(found);
     }
-    let known = KEYS.iter().find(|known| known.name == key);
+    let keys: [&[Key]; 3] = [&KEYS, &OFFLOAD_KEYS, &TENANT_KEYS];
+    let known = keys.into_iter().flatten().find(|known| known.name == key);
     let allowed = known.map_or("", |known| known.values);
     Err(SettingsError::Range { key, found, allowed })
 }

@@ -208,6 +208,19 @@ tenants = ["b"]
     let tenants = Some(vec![TenantId(4)]);
     assert_eq!(node.offloads, [OffloadOptions { name, module, options, tenants }]);
     for (before, after, says) in [
+        (
+            "\nfuel_max = 9",
+            "\nfuel_max = 0",
+            "\"count\": fuel_max = 0: must be units of fuel, 1 to 1,000,000,000,000",
+        ),
+        (
+            "\nfuel_max = 9",
+            "\nfuel_max = 1000000000001",
+            "\"count\": fuel_max = 1000000000001: must",
+        ),
+        ("= \"1MiB\"", "= 4294967297", "\"count\": memory_max = 4294967297: must be size up to"),
+        ("fuel_max = 5", "fuel_max = 0", "offload_fuel_max = 0: must be units of fuel, 1 to"),
+        ("\"64KiB\"", "\"5GiB\"", "offload_memory_max = 5368709120: must be size up to `\"4GiB\"`"),
         ("\"b\"]", "\"c\"]", "offload \"count\": tenant \"c\": must be one of b"),
         ("count.wasm", "none.wasm", "none.wasm: No such file"),
         ("[offload.count]", "[offload.\"a b\"]", "must be 1 to 64 of a-z"),

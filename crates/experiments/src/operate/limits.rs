@@ -120,16 +120,16 @@ pub static LIMITS: [Limit; 17] = [
     ),
     limit(
         "module.fuel",
-        [1, ethermem_node::FUEL_MAX],
+        [1, ethermem_node::MODULE_FUEL_MAX],
         "units",
-        "fuel of one call of a module",
+        "fuel_max and offload_fuel_max of a memory node, for a call of a module",
         "exit code 2",
     ),
     limit(
         "module.memory_bytes",
-        [0, ethermem_node::MEMORY_BYTES_MAX],
+        [0, ethermem_node::MODULE_MEMORY_BYTES_MAX],
         "B",
-        "memory of one call of a module",
+        "memory_max of a module and offload_memory_max of a memory node",
         "exit code 2",
     ),
     limit(
