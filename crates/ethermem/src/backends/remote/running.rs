@@ -315,7 +315,11 @@ impl Work {
 pub(super) fn problem(status: ClioStatus, detail: u64) -> String {
     match status {
         ClioStatus::NoSuchProcess => format!("it has no process {detail}"),
-        ClioStatus::Quota => format!("the tenant may not have more; {detail} are left"),
+        // An allocation over its quota has an error of its own, and nothing else takes memory, so
+        // what is left here are processes.
+        ClioStatus::Quota => {
+            format!("the tenant may have no more processes at once; {detail} are left")
+        }
         ClioStatus::AddressTaken => "the address is in use there".to_owned(),
         ClioStatus::AddressOverflows => "its page table has no place for it".to_owned(),
         ClioStatus::BadLength => format!("must be 1 to {detail} B"),

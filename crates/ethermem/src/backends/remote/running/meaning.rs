@@ -49,6 +49,8 @@ fn what_there_is_no_room_process_or_operation_for_is_said() {
         assert_eq!(error, Error::Full { bytes: 99, free: 5 });
         assert!(matches!(means(Work::Write, refused(status, 5)), Error::Refused { .. }));
     }
+    let processes = "the tenant may have no more processes at once; 0 are left";
+    assert_eq!(problem(ClioStatus::Quota, 0), processes);
     let ended = means(Work::Read, refused(ClioStatus::NoSuchProcess, 7));
     assert_eq!(ended, Error::ProcessEnded { node: "node".to_owned() });
     let other = means(Work::Read, refused(ClioStatus::NoSuchProcess, 8));
