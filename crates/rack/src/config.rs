@@ -159,7 +159,7 @@ impl Config {
     fn parse(text: &str, interfaces: &BTreeSet<String>) -> Result<Config, Problem> {
         let config: Config = toml::from_str(text).map_err(|error| Problem {
             line: error.span().map(|span| line_of(text.as_bytes(), span.start)),
-            what: one_line(&error),
+            what: told(text, &error),
         })?;
         config.check(interfaces).map_err(|what| Problem { line: None, what })?;
         Ok(config)
@@ -289,9 +289,43 @@ fn line_of(text: &[u8], start: usize) -> usize {
     text[..start.min(text.len())].iter().filter(|&&byte| byte == b'\n').count() + 1
 }
 
-/// A parser's error without the lines that it draws.
-fn one_line(error: &toml::de::Error) -> String {
-    error.message().lines().collect::<Vec<_>>().join(" ")
+/// The keys of the file with what each must be. No two tables have a key with two meanings.
+const KEYS: [(&str, &str); 9] = [
+    ("name", "text in quotes"),
+    ("ring_bytes", "a whole number of bytes, a power of two"),
+    ("pool_bytes", "a whole number of bytes, at least the memory of one connection"),
+    ("nics_port", "a whole number, 1 to 65535"),
+    ("port", "a whole number, 1 to 65535"),
+    ("nics_key_file", "a path in quotes"),
+    ("address", "an IPv4 address in quotes, such as 10.1.0.1"),
+    ("programs", "a list of IPv4 addresses and networks, such as [\"10.2.0.0/16\"]"),
+    ("nics", "a list of interfaces of a node, or of IPv4 addresses of another rack, in quotes"),
+];
+
+/// A parser's error in one line, with the key of the value that it found, and what that must be.
+fn told(text: &str, error: &toml::de::Error) -> String {
+    let message = error.message().split_whitespace().collect::<Vec<_>>().join(" ");
+    if let Some(name) = message.strip_prefix("missing field `") {
+        return format!("no `{name}: must be given");
+    }
+    // An unknown key has a message that names those which are known, and an error of syntax may
+    // be in a line that sets no key.
+    let of_values = ["invalid type: ", "invalid value: ", "invalid IPv4 "];
+    let is_of_value = of_values.iter().any(|begin| message.starts_with(begin));
+    let key = error.span().and_then(|span| key_before(text, span.start));
+    let known = KEYS.iter().find(|(name, _)| is_of_value && key == Some(*name));
+    let Some((key, must)) = known else { return message };
+    let found = message.rsplit_once(", expected ").map_or(message.as_str(), |(found, _)| found);
+    format!("{key}: {found}: must be {must}")
+}
+
+/// The key whose value is at `start`: the last one that a line up to there sets, because a list may
+/// take several lines.
+fn key_before(text: &str, start: usize) -> Option<&str> {
+    let before = text.get(..start)?;
+    let keys = before.lines().filter_map(|line| Some(line.split_once('=')?.0.trim()));
+    let is_key = |key: &&str| KEYS.iter().any(|(name, _)| name == key);
+    keys.rev().find(is_key)
 }
 
 #[cfg(test)]
@@ -315,7 +349,10 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("rack.toml");
         for (bytes, line) in [
-            (&b"name = \"a\"\nring_bytes = \"4KiB\"\n"[..], ":2: invalid type: string \"4KiB\""),
+            (
+                &b"name = \"a\"\nring_bytes = \"4KiB\"\n"[..],
+                ":2: ring_bytes: invalid type: string \"4KiB\": must be a whole number of bytes",
+            ),
             (b"name = \"a\"\nports = 1\n", ":2: unknown field `ports`"),
             (b"name = \"a\"\n\n\xff", ":3: not UTF-8 text: must be TOML"),
             (b"name =\n", ":1: "),
@@ -328,6 +365,42 @@ mod tests {
         assert!(error.contains(": cannot be read: Is a directory"), "{error}");
         let error = Config::read(&folder.path().join("none")).unwrap_err().to_string();
         assert!(error.contains("none: cannot be read: No such file"), "{error}");
+    }
+
+    #[test]
+    fn a_value_that_is_none_is_told_with_its_key_and_what_it_must_be() {
+        let node = "[[node]]\nname = \"a\"\n";
+        let rack = "[[rack]]\nname = \"b\"\nprograms = [\n\"10.0.0.2\",\n";
+        for (rest, expected) in [
+            (
+                format!("{node}address = \"::1\"\n"),
+                "address: invalid IPv4 address syntax: must be an IPv4 address in quotes, such as",
+            ),
+            (
+                "pool_bytes = -1\n".to_owned(),
+                "pool_bytes: invalid value: integer `-1`: must be a whole number of bytes, at least",
+            ),
+            (
+                "nics_port = 65536\n".to_owned(),
+                "nics_port: invalid value: integer `65536`: must be a whole number, 1 to 65535",
+            ),
+            (
+                "nics_key_file = 1\n".to_owned(),
+                "nics_key_file: invalid type: integer `1`: must be a path in quotes",
+            ),
+            (
+                format!("{rack}1]\n"),
+                "programs: invalid type: integer `1`: must be a list of IPv4 addresses and",
+            ),
+            (format!("{rack}]\nnics = [\"::1\"]\n"), "nics: invalid IPv4 address syntax: must be"),
+            (format!("{rack}]\n"), "no `nics`: must be given"),
+            (node.to_owned(), "no `address`: must be given"),
+        ] {
+            let found = error(&format!("name = \"lab\"\n{rest}"));
+            assert!(found.starts_with(expected) && !found.contains('\n'), "{rest:?}: {found}");
+        }
+        assert_eq!(error(""), "no `name`: must be given");
+        assert_eq!(error("name = 1\n"), "name: invalid type: integer `1`: must be text in quotes");
     }
 
     #[test]
