@@ -378,7 +378,7 @@ mod tests {
             ),
             (
                 "pool_bytes = -1\n".to_owned(),
-                "pool_bytes: invalid value: integer `-1`: must be a whole number of bytes, at least",
+                "pool_bytes: invalid value: integer `-1`: must be a whole number of bytes, at",
             ),
             (
                 "nics_port = 65536\n".to_owned(),

@@ -66,7 +66,7 @@ fn node_file(draws: [u64; 20]) -> (String, bool) {
     let is_sealed = next() % 2 == 0;
     let mut text = format!("memory = {memory}\npage = \"{page}\"\n");
     let mut maybe = |key: &str, draw: u64, value: String| {
-        if draw % 2 == 0 {
+        if draw.is_multiple_of(2) {
             let _ = writeln!(text, "{key} = {value}");
         }
     };
@@ -86,7 +86,7 @@ fn node_file(draws: [u64; 20]) -> (String, bool) {
             ("operations_per_s_max", 20_000, i64::MAX as u64),
         ] {
             let draw = next();
-            if draw % 3 == 0 {
+            if draw.is_multiple_of(3) {
                 let _ = writeln!(text, "{key} = {}", value(least, most, draw >> 2));
             }
         }
