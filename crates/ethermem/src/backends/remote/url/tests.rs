@@ -24,11 +24,10 @@ fn remote_of(url: &str) -> RemoteConfig {
 fn parameters_of_a_memory_node_are_what_was_given_within_their_bounds() {
     let url = "udp://node:7400";
     type Value = fn(&RemoteConfig) -> u64;
-    let parameters: [(&str, u64, u64, Value); 6] = [
+    let parameters: [(&str, u64, u64, Value); 5] = [
         ("datagram_bytes", 256, 65_507, |config| config.datagram_bytes_max.unwrap_or(0) as u64),
         ("incast_bytes", 65_536, 1 << 40, |config| config.incast_window.0),
         ("poll_us", 0, 60_000_000, |config| config.poll_for.as_micros() as u64),
-        ("tenant", 0, 65_535, |config| config.tenant.0.into()),
         ("timeout_ms", 10, 4_500, |config| config.give_up_after.as_millis() as u64),
         ("window", 1, 65_535, |config| config.window.into()),
     ];
@@ -105,8 +104,14 @@ fn a_key_is_for_its_tenant_alone() {
     }
     // Without a key a node knows no other tenant, and would not answer.
     assert_eq!(remote_of("udp://node:7400?tenant=0").tenant, TenantId(0));
-    let said = refused("udp://node:7400?tenant=7");
-    assert_eq!(said, "parameter `tenant`: `7`: must be 0 without a key");
+    for tenant in [7, 65_535] {
+        let said = refused(&format!("udp://node:7400?tenant={tenant}"));
+        assert_eq!(said, format!("parameter `tenant`: `{tenant}`: must be 0 without a key"));
+    }
+    for wrong in ["65536", "-1"] {
+        let said = refused(&format!("udp://node:7400?tenant={wrong}"));
+        assert!(said.contains(&format!("`tenant`: `{wrong}`: must be 0 to 65535")), "{said}");
+    }
 }
 
 #[test]
